@@ -1,4 +1,4 @@
-// FaultyModel: the error of a reader with faulty tensors; it carries the valid ones, which can still be checked.
+// Errors for files in which some tensors are faulty. FaultyModel carries the valid tensors, which can still be checked.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
   FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound);
-  // `kind`: the kind of the first fault. Requires: there is one.
+  // `kind` is the kind of the first fault. Requires: there is a fault.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
@@ -40,11 +40,11 @@ class FaultyModel : public Error {
 // Collects faults while a model is read.
 class Faults {
  public:
-  // `kinds`: the errors that count as faults.
+  // `kinds` are the kinds of errors that count as faults.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
-  // Runs the step. Returns false, and adds a fault, if it throws an error of these kinds. `tensor`: the tensor that it
-  // reads, if any.
+  // Runs the step. If it throws an error of these kinds, adds a fault and returns false. `tensor` names the tensor that
+  // the step reads, if any.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     try {
@@ -78,8 +78,8 @@ class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // Runs the step. Returns false, and adds a fault of the tensor, if it throws invalid_file. Throws a FaultyModel at
-  // the limit of faults.
+  // Runs the step. If it throws invalid_file, adds a fault of the tensor and returns false. Throws a FaultyModel at the
+  // limit of faults.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);
@@ -87,7 +87,7 @@ class TensorFaults {
     return is_sound;
   }
 
-  // Throws a FaultyModel, with the valid tensors, if there was a fault.
+  // Throws a FaultyModel that holds the valid tensors if there was a fault.
   void throw_if_any();
 
  private:

@@ -1,4 +1,8 @@
-// Folding: Poise makes one tensor of the parts that quantizing programs store for a matrix (schemes/scheme.hpp).
+// Folding means that Poise makes one tensor of the parts that quantizing programs store for a matrix
+// (schemes/scheme.hpp).
+//
+// Opening a file folds, unless `raw` is set. A conversion unfolds again for formats that hold parts
+// (convert_convention() of ops/transform/transform.hpp).
 //
 // Opening a file folds, unless `raw` is set. A conversion unfolds again for formats that hold parts
 // (convert_convention() of ops/transform/transform.hpp).
@@ -17,8 +21,8 @@ namespace poise {
 Model fold_file(Model model, const std::filesystem::path& path, const ReadOptions& options);
 
 // Folds the parts of any scheme in a directory. Leaves out biases of zeros that the model's family does not have.
-// `quantization_file`: the file that quantization_config is from; empty: config.json. Throws invalid_file and
-// unsupported, with that path.
+// `quantization_file` is the file that quantization_config is from; if it is empty, config.json. Throws invalid_file
+// and unsupported, with that path.
 Model fold_directory(Model model, const std::filesystem::path& path, std::string_view quantization_file,
                      const ReadOptions& options);
 

@@ -13,8 +13,8 @@ namespace poise {
 
 inline constexpr std::string_view kModelCard = "README.md";
 
-// Returns the beginning of the model card in the directory that the model was read from, with the front matter. Empty:
-// there is none, or it is not UTF-8. Throws io.
+// Returns the beginning of the model card in the directory that the model was read from: all of its front matter, and
+// perhaps more. The text is empty if there is no card, or if it is not UTF-8. Throws io.
 std::string read_model_card(const Model& model);
 
 // Holds the front matter of a README. It is empty if the README has none, or none that is YAML.
@@ -26,10 +26,11 @@ class FrontMatter {
   // breaks at their ends. Returns an empty list for null values,
   // maps and missing keys.
   std::vector<std::string> find_values(std::string_view key) const;
-  // Returns the first of these values; empty if there are none.
+  // Returns the first value of a top-level key; empty if there are none.
   std::string find_value(std::string_view key) const;
 
-  // Returns why the text between the lines is not YAML, with the line of the README. Empty: it is, or there is none.
+  // Returns why the text between the lines "---" is not YAML, with the line of the README. The text is empty if it is
+  // YAML, or if there is no front matter.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -1,4 +1,4 @@
-// Losses: what a format leaves out of a model, as sentences.
+// Sentences for the user about what a format leaves out of a model.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@ namespace poise {
 // Collects sentences about what a format cannot hold.
 class Losses {
  public:
-  // Begins the sentences with `format`: "alt", "a Tiny Llama weight file".
+  // Begins each sentence with `format`, such as "alt" or "a Tiny Llama weight file".
   explicit Losses(std::string_view format) : format_(format) {}
 
-  // Notes "alt cannot hold the chat template".
+  // Adds a sentence such as "alt cannot hold the chat template".
   void note(std::string_view what);
   void note_if(bool lost, std::string_view what) {
     if (lost) note(what);
   }
-  // Notes "alt cannot hold 4 attributes (a, b, c, d)"; without names, makes no sentence.
+  // Adds a sentence such as "alt cannot hold 4 attributes (a, b, c, d)"; adds none if there are no names.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view owner = {});
   // Adds a whole sentence.
   void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // Each adds a sentence if the model has these parts, for formats that lack them.
+  // Each function adds a sentence if the model has these parts. Call them for formats that lack them.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
@@ -47,8 +47,8 @@ std::vector<std::string> list_lost_metadata(const Model& model);
 // Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> list_card_fields(const Card& card);
 
-// Throws unsupported for a tensor that a format cannot hold. `format` begins the sentence ("alt"); the tensor's storage
-// and remedies follow. `why`: a reason, or empty.
+// Throws unsupported for a tensor that a format cannot hold. The message begins with `format` ("alt"), and then says
+// how the tensor is stored, why the format cannot hold it (`why`, which may be empty), and what to do.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why = {});
 
 // Throws unsupported for a model whose config.json has keys that change the computation, for formats that hold no such

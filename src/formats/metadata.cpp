@@ -46,7 +46,7 @@ Card parse_card_fields(const Model& model, const Attributes& map) {
           text("last_modified"), text("license"),    text("uuid")};
 }
 
-// Returns Poise's attribute with that key; null if it is missing. Throws unless it is text.
+// Returns Poise's attribute with that key, or null if it is missing. Throws if it is not text.
 const std::string* find_poise_attribute(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
   if (value == nullptr) return nullptr;
@@ -243,8 +243,8 @@ void parse_text_attributes(Model& model) {
 
 namespace {
 
-// Encodes a token. Tokens are byte strings: invalid UTF-8 is stored as lower-case hex after a NUL, with which no token
-// text begins.
+// Encodes a token. A token may be any bytes. Invalid UTF-8 is stored as lower-case hexadecimal digits after a NUL,
+// because no token begins with a NUL.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');
@@ -252,7 +252,7 @@ std::string encode_text(std::string_view text) {
   return hex;
 }
 
-// Returns std::nullopt for a broken text.
+// Returns std::nullopt if encode_text() cannot have made the text.
 std::optional<std::string> decode_text(std::string_view text) {
   if (!text.starts_with('\0')) return std::string(text);
   if (text.size() % 2 == 0) return std::nullopt;
@@ -316,7 +316,8 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   return map;
 }
 
-// Reads tokens, scores, types and merges while the text is parsed: as values they would take many times its size.
+// Reads tokens, scores, types and merges while the text is parsed. As a tree of values they would take many times the
+// memory.
 class VocabularyJsonReader {
  public:
   VocabularyJsonReader(std::string_view attribute, std::string path) : attribute_(attribute), path_(std::move(path)) {}
@@ -454,9 +455,9 @@ class VocabularyJsonReader {
 
   std::string_view attribute_;
   std::string path_;
-  Attributes map_;  // lists are empty in it
+  Attributes map_;  // all members; the lists are empty here
   Vocabulary vocabulary_;
-  std::string texts_;  // of all tokens
+  std::string texts_;  // the texts of all tokens, one after the other
   std::vector<std::size_t> ends_;
   std::vector<float> scores_;
   std::vector<TokenType> types_;

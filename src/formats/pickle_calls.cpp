@@ -21,7 +21,7 @@ using pickle::Pickle;
 enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
-  record,  // a dict of attributes, or their tuple
+  record,  // a dict of attributes, or a tuple of their values
   tensor,  // a tuple (requires_grad, volatile, hooks) without hooks, as old files have for parameters
   array,   // the state of a numpy.ndarray
   type,    // the state of a numpy.dtype
@@ -47,8 +47,8 @@ constexpr std::array kPathMakers = std::to_array<std::string_view>(
 struct CallRule {
   std::string_view name;
   State state = State::none;
-  bool has_items = false;  // APPENDS, ADDITEMS
-  bool has_pairs = false;  // SETITEMS
+  bool has_items = false;  // the opcodes APPENDS and ADDITEMS may add to the result
+  bool has_pairs = false;  // the opcode SETITEMS may add to the result
 };
 constexpr std::array kCallRules = std::to_array<CallRule>({
     {"collections.OrderedDict", State::fields, false, true},
@@ -163,7 +163,7 @@ std::optional<std::string> find_argument_change(const Pickle& pickle, std::strin
   return std::nullopt;
 }
 
-// Returns true for (requires_grad, volatile, hooks); other forms set a tensor's data or storage.
+// Returns true for a tuple (requires_grad, volatile, hooks). States of other forms set a tensor's data or storage.
 bool is_tensor_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple || pickle.items(state).size() != 3) return false;
   const std::span<const Id> parts = pickle.items(state);
@@ -171,8 +171,9 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
          is_empty_mapping(pickle, parts[2]);
 }
 
-// Describes the fault of a call of numpy.dtype. Its state has a version, an order, no parts, and flags that fit its
-// word. NumPy trusts these flags: with wrong ones, it takes the bytes of an array for the addresses of objects.
+// Returns what is wrong with a call of numpy.dtype, if anything. The state must have a version, a byte order, no parts,
+// and the flags of its type. NumPy trusts these flags: with wrong ones, it takes the bytes of an array for the
+// addresses of objects.
 std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
@@ -201,7 +202,7 @@ std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& cal
 
 bool is_type(const Pickle& pickle, Id id) { return name_called_function(pickle, id) == "numpy.dtype"; }
 
-// Returns true for (version, shape, type, order, data); the oldest have no version.
+// Returns true for a tuple (version, shape, type, order, data). The oldest files have no version.
 bool is_array_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple) return false;
   const std::span<const Id> parts = pickle.items(state);

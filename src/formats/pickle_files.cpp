@@ -22,9 +22,10 @@ using pickle::Kind;
 using pickle::Partial;
 using pickle::Pickle;
 
-constexpr std::size_t kMostPickles = 1000;  // of a file, one after the other
+constexpr std::size_t kMostPickles = 1000;  // the largest number of pickles in a file, one after the other
 constexpr std::size_t kMostFindings = 100;
-constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle in a file that does not look like one
+constexpr std::uint64_t kMostUnpromised =
+    64 << 20;  // the largest pickle, in bytes, in a file whose name does not promise one
 
 // Endings of files that people load with torch.load(), pickle.load(), joblib.load() and the like.
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
@@ -34,7 +35,7 @@ constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin
 struct Packed {
   std::string_view begin;
   std::string_view what;
-  bool everywhere = false;  // under any name
+  bool everywhere = false;  // such a file is reported under any name
 };
 constexpr std::array kPacked = std::to_array<Packed>({
     {"7z\xbc\xaf\x27\x1c", "a 7z archive", true},
@@ -139,7 +140,8 @@ class Check {
       const Partial partial = bytes_.run_pickle(at, is_promised ? kMaxPickleBytes : kMostUnpromised, file_.path);
       if (is_pickle(partial, at, is_promised)) add(partial);
       if (partial.stop) break;
-      if (i == 0 && is_magic_number(partial.pickle)) most = kLegacyPickles;  // numbers follow
+      if (i == 0 && is_magic_number(partial.pickle))
+        most = kLegacyPickles;  // the pickles of an old file of PyTorch follow
       at += partial.pickle.size();
     }
     return std::move(findings_);

@@ -25,7 +25,7 @@ constexpr std::array kStorages = std::to_array<Spelling<std::string_view>>({
     {DType::i8, "torch.CharStorage"},
     {DType::u8, "torch.ByteStorage"},
     {DType::boolean, "torch.BoolStorage"},
-    // Read, but never written.
+    // Poise reads this class, but never writes it.
     {DType::u8, "torch.storage.UntypedStorage"},
     {DType::u8, "torch.UntypedStorage"},
     {DType::f32, "torch.cuda.FloatStorage"},

@@ -15,15 +15,15 @@ Model read_v1(const Input& input, const ReadOptions& options);
 // tokens.
 void set_vocab_size(Model& model);
 
-// Each writes one version.
+// Each function writes one version of ALT.
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// Each returns the plan of the file that write_v2() or write_v1() would write, and throws the same errors.
+// Each function returns the plan of the file that write_v2() or write_v1() would write, and throws the same errors.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
-// Each returns the losses of the written file, one sentence each.
+// Each function returns what the written file would lose, one sentence each.
 std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options);
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions& options);
 

@@ -38,7 +38,8 @@ OpenSection FileReader::open_section(Section section) {
     bytes_.fail("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}", get_section_info(section).marker, marker), open.begin);
   open.size = count64("section_size");
-  // Whatever a section_size counts, it is at most the number of bytes from here to the end of the file.
+  // The meaning of section_size depends on the program, but it is at most the number of bytes from here to the end of
+  // the file.
   const std::uint64_t left = file_bytes_ - open.begin;
   if (static_cast<std::uint64_t>(open.size) > left) {
     bytes_.fail(

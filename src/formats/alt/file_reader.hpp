@@ -1,5 +1,4 @@
-// FileReader: reads fields and sections of an ALT file, and collects warnings about differences from the canonical
-// form.
+// Reads fields and sections of an ALT file, and collects warnings about differences from the canonical form.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ struct OpenSection {
 
 class FileReader {
  public:
-  // Begins every message with `context`: "alt v2". Requires: the source outlives the reader.
+  // Begins every message with `context`, such as "alt v2". Requires: the source outlives the reader.
   FileReader(const Source& source, std::string context)
       : bytes_(source, std::move(context)), file_bytes_(source.size()) {}
 
@@ -64,7 +63,7 @@ class FileReader {
   enum class Padding : std::uint8_t { clean, any };
   void require_padding(Padding padding) { padding_ = padding; }
 
-  // Holds a position to return to if a reading does not fit.
+  // Holds the state of the reader, to return to it if an interpretation of the bytes fails.
   struct Mark {
     std::uint64_t position;
     std::size_t warnings;
@@ -89,9 +88,10 @@ class FileReader {
   Padding padding_ = Padding::any;
 };
 
-// Calls `read` for each section with the reader past its size; `read` leaves the reader past the section's padding.
-// Sections come in the order of `order`, each at most once; a missing one gives a warning. Then checks the end marker
-// of `end_bytes` (4 or 8; the other width gives a warning), and the end of the file.
+// Calls `read` for each section, with the reader past the section's size. `read` leaves the reader past the section's
+// padding. `order` lists the sections in the order that the file must have; a section that is missing gives a warning.
+// Then checks the end marker, which has `end_bytes` bytes (4 or 8; the other width gives a warning), and the end of the
+// file.
 void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
                    const std::function<void(Section section, const OpenSection& open)>& read);
 

@@ -22,7 +22,7 @@
 namespace poise::alt {
 
 constexpr std::uint64_t kAlignment = 32;
-constexpr std::uint64_t kHeaderBytes = 16;  // of a section: marker and size
+constexpr std::uint64_t kHeaderBytes = 16;  // the marker and the size of a section
 
 constexpr std::int64_t kStartV2 = 0x616C7400;
 constexpr std::int64_t kStartAltc = 0x616C7463;  // "altc": version 1, and some files of version 2
@@ -52,7 +52,10 @@ inline constexpr std::array kCodes = {
     Spelling<std::int32_t>{DType::qint4, 3},
 };
 
-// Dialect: recognizable differences of a file from the canonical form of ALT.
+// A dialect is a set of differences of a file from the canonical form of ALT.
+//
+// Each difference is detected on its own, while its section is read. An interpretation counts only if the section then
+// fits exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
 //
 // Each difference is detected on its own, while its section is read. A reading counts only if the section then fits
 // exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
@@ -81,7 +84,7 @@ enum class TypeNumbering : std::uint8_t {
 };
 
 struct Dialect {
-  bool sizes_of_alt_c = false;  // a section_size counts by SizeRule::fields or ::too_small
+  bool sizes_of_alt_c = false;  // the size of a section follows SizeRule::fields or SizeRule::too_small
   ParameterOrder parameters = ParameterOrder::canonical;
   TokenRecord tokens = TokenRecord::canonical;
   bool seq_len = true;
@@ -94,7 +97,7 @@ std::string_view name_program(const Dialect& dialect);
 // Codes are 0 to 8 in each numbering.
 inline constexpr std::int32_t kMostTypeCode = 8;
 
-// Each converts between a token's type and its code in a numbering. Requires: 0 <= code <= kMostTypeCode.
+// Each function converts between a token's type and its code in a numbering. Requires: 0 <= code <= kMostTypeCode.
 TokenType decode_token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t encode_token_type(TypeNumbering numbering, TokenType type);
 

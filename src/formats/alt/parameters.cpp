@@ -145,7 +145,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   config.head_dim = bytes.i32("head_size");
   parameters.data_type_at = bytes.position();
   parameters.data_type = bytes.i32("data_type");
-  // A summary for people: each tensor has its own data_type.
+  // This value only informs people, since each tensor has its own data_type.
   if (parameters.data_type < 0 || parameters.data_type > 2) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
   }
@@ -171,7 +171,7 @@ std::int32_t find_prevailing_type(const Model& model) {
 
 namespace {
 
-// Reads YYYY-MM-DD; of an ISO 8601 timestamp, the day.
+// Reads a date, YYYY-MM-DD. Of an ISO 8601 timestamp, returns the day.
 std::string read_date(FileReader& reader, std::string_view field) {
   const std::uint64_t at = reader.bytes().position();
   std::string text = reader.text(field);

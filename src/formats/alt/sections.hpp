@@ -24,8 +24,8 @@ Config make_empty_config();
 // config.json that change the computation.
 void require_held_config(const Model& model);
 
-// Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`:
-// the section's values.
+// Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`
+// holds the values of the section.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
 // Reads the parameters; std::nullopt if all of them are zero. Requires: the reader is past section_size. Leaves it past
@@ -61,8 +61,10 @@ float check_score(const Vocabulary& vocabulary, std::size_t id);
 void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
 void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 
-// Tensor roles: a tensor's place in a model in ALT's terms, by its name ("Per-Tensor Metadata" of the specification of
-// version 2).
+// A tensor's role is its place in a model in the terms of ALT ("Per-Tensor Metadata" of the specification of version
+// 2). The tensor's name decides.
+//
+// Names are those of Hugging Face for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 //
 // Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 
@@ -94,7 +96,7 @@ struct TensorRole {
   LayerPart layer = LayerPart::other;
   ProjectionType projection = ProjectionType::other;
 
-  bool is_known() const;  // true: ALT has numbers for the name
+  bool is_known() const;  // true if ALT has numbers for the name
   friend bool operator==(const TensorRole&, const TensorRole&) = default;
 };
 
@@ -103,7 +105,7 @@ TensorRole find_role(std::string_view name);
 // Returns the tensors in canonical order; then those with other names, in file order.
 std::vector<const Tensor*> sort_canonically(const Model& model);
 
-// Hints: four numbers with which an ALT v2 file repeats information in a tensor's name.
+// Hints are four numbers with which a file of ALT version 2 repeats information that a tensor's name has.
 
 struct Hints {
   std::int32_t component_type = -1;

@@ -49,7 +49,7 @@ class TensorsReader {
     shape_count_ = reader_.count64("shape_count");
   }
 
-  // Calls `read_tensor` for each tensor, and compares their order with the canonical one.
+  // Calls `read_tensor` for each tensor, and warns if the tensors are not in canonical order.
   template <typename ReadTensor>
   void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
     read_each(least_bytes, read_tensor);
@@ -78,7 +78,7 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // Adds the tensor's only part: `code` gives the size of an element, `dtype` its type.
+  // Adds the tensor's only part. `code` decides the size of an element, `dtype` is its type.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
@@ -204,7 +204,7 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // Checks the range of codes. `at`: the offset of min, which max follows.
+  // Checks the range that the codes of a tensor stand for. `at` is the offset of the field min, which max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
@@ -252,7 +252,7 @@ class ReaderV2 : private TensorsReader {
     return counts;
   }
 
-  // Checks the counts against the names of the tensors, else against their hints.
+  // Compares the counts with those that the names of the tensors imply, or else with those that their hints imply.
   void check_block_counts(const BlockCounts& found) {
     const BlockCounts named = count_blocks(model_);
     if (found == named) return;
@@ -319,7 +319,7 @@ namespace {
 
 // Describes a tensor of a layer; the rows are in canonical order.
 struct LayerTensor {
-  std::string_view name;  // after "model.layers.N."
+  std::string_view name;  // the part of the name after "model.layers.N."
   LayerPart layer;
   ProjectionType projection;
 };

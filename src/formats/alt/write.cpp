@@ -37,7 +37,7 @@
 namespace poise::alt {
 namespace {
 
-// Returns the code of a tensor's data_type. Throws unsupported with remedies.
+// Returns the code of a tensor's data_type. Throws unsupported, with advice.
 std::int32_t find_data_type_v2(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
@@ -107,7 +107,7 @@ class CanonicalFile {
       : sections_(model, kVersion2),
         packed_(pack_tensors(model)),
         section_(make_section(list_pointers(packed_), count_blocks(model))) {}
-  CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
+  CanonicalFile(const CanonicalFile&) = delete;  // members point to others, so a copy would point into the original
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
   std::uint64_t bytes() const { return sections_.bytes(section_); }
@@ -261,7 +261,7 @@ void TensorsSection::write(Sink& sink, const Progress& progress) const {
   sink.pad_to(kAlignment);
 }
 
-// Lists what the ALT formats leave out of a model, as sentences.
+// The losses of the ALT formats, as sentences for the user.
 
 namespace {
 
@@ -344,7 +344,8 @@ void note_common(const Model& model, Losses& losses) {
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
 
-// Notes losses of tokens. Reading version 1 fills in values that it lacks; only differences from these are lost.
+// Adds what is lost of the tokens. A reader of version 1 fills in values that the file lacks; only values that differ
+// from these are lost.
 void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   bool scores = false;
   bool types = false;

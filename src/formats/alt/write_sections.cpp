@@ -226,7 +226,7 @@ void FileWriter::write(Sink& sink, const TensorsSection* tensors, const Progress
 namespace {
 
 constexpr std::string_view kName = "alt.c";
-constexpr std::size_t kMaxTokens = 32000;  // of its C reader
+constexpr std::size_t kMaxTokens = 32000;  // the limit of the C reader of alt.c
 
 [[noreturn]] void refuse(std::string_view problem) {
   throw Error(ErrorKind::unsupported, fmt::format("dialect {}: {}", kName, problem));

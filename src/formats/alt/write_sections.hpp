@@ -1,4 +1,4 @@
-// SectionWriter: the fields of one ALT section, checked against their widths.
+// Collects the fields of one section of an ALT file, and checks that they fit their widths.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct BlockCounts;  // formats/alt/sections.hpp
 
 class SectionWriter {
  public:
-  // Begins every error with `section`: "parameters".
+  // Begins every error with `section`, such as "parameters".
   explicit SectionWriter(std::string section) : section_(std::move(section)) {}
 
   // These throw unsupported, naming section and field, for a value that does not fit int32, and for a negative count.
@@ -35,7 +35,7 @@ class SectionWriter {
   void flag(bool value) { fields_.u8(value ? 1 : 0); }
   // Writes length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
   void text(std::string_view field, std::string_view value);
-  // Each writes a half of text(), for records that store them apart.
+  // text() writes both of these; records that store them apart call them one by one.
   void text_length(std::string_view field, std::string_view value);
   void text_bytes(std::string_view value) { fields_.text(value); }
 
@@ -56,8 +56,8 @@ class TensorsSection {
   // pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
-  // `tensors`: in the order of the file. `blocks`: null for version 1, which has no such counts. Throws what `header`
-  // throws. Requires: the tensors outlive this.
+  // `tensors` are in the order of the file. `blocks` is null for version 1, which has no such counts. Throws what
+  // `header` throws. Requires: the tensors outlive this.
   TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 
   // Returns the size of the whole section.
@@ -68,9 +68,9 @@ class TensorsSection {
  private:
   std::vector<const Tensor*> tensors_;
   Header header_;
-  SectionWriter counts_{"tensors"};  // the first fields
-  std::uint64_t bytes_ = 0;          // of all tensors: metadata and data
-  std::uint64_t data_bytes_ = 0;     // of these, data
+  SectionWriter counts_{"tensors"};  // the fields before the first tensor
+  std::uint64_t bytes_ = 0;          // the bytes of all tensors: metadata and data
+  std::uint64_t data_bytes_ = 0;     // the bytes of the data alone
 };
 
 // The sections that the three writers share: of version 2, of version 2 for alt.c, and of version 1. Tables hold their
@@ -119,7 +119,7 @@ class FileWriter {
 
   // Returns the size of the whole file.
   std::uint64_t bytes(const TensorsSection& tensors) const;
-  // Writes the file. `tensors`: null in alt.c's dialect, which has none.
+  // Writes the file. `tensors` is null for alt.c's dialect, which has none.
   void write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const;
 
  private:
@@ -129,7 +129,7 @@ class FileWriter {
   std::optional<SectionWriter> general_;
   SectionWriter parameters_;
   SectionWriter tokenizer_;
-  std::uint64_t id_bytes_ = 0;  // bytes of ids in the tokenizer section
+  std::uint64_t id_bytes_ = 0;  // the bytes of the token ids in the tokenizer section, which some dialects do not count
 };
 
 // The dialect of alt.c: files like those of its Python converter, which its C reader loads. They have only metadata, no

@@ -21,7 +21,8 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
   return size;
 }
 
-// Reads the seven numbers. `is_signed`: version 0, where a negative vocab_size means that there is an output matrix.
+// Reads the seven numbers of the header. `is_signed` is true for version 0, in which a negative vocab_size means that
+// there is an output matrix.
 Config read_config(ByteReader& reader, bool is_signed) {
   const std::uint64_t at = reader.position();
   Config config;

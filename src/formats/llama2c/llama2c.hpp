@@ -50,11 +50,12 @@ bool is_version_0(const Source& source);
 
 // Describes an array of the file, for each layer if it belongs to layers.
 struct FileArray {
-  std::string_view name;       // of the tensor; in layers, what follows "model.layers.0."
+  std::string_view name;       // the tensor's name; for an array of layers, what follows "model.layers.0."
   std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)
   bool is_of_layers = false;
   bool is_matrix = false;
-  bool is_rotated = false;  // pairs of rows are neighbours; Hugging Face has halves
+  bool is_rotated = false;  // the two rows that are rotated together are neighbours; in Hugging Face's order, they are
+                            // half a head apart
   std::uint64_t rows = 0;   // 1 for a vector
   std::uint64_t columns = 0;
 };

@@ -43,7 +43,7 @@ class TensorReader {
     const std::uint64_t elements = array.rows * array.columns;
     if (header_.version == 2 && array.is_matrix) return add_codes(array, std::move(name));
     const BlobPtr data = take_bytes(elements * 4);
-    if (name.empty()) return;  // rotary factors
+    if (name.empty()) return;  // the array holds rotary factors, which Poise computes itself
     Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
     Tensor tensor =
         make_dense(std::move(name), std::move(shape), DType::f32, split_rows(array, data, array.columns * 4));
@@ -51,7 +51,7 @@ class TensorReader {
     model_.add(std::move(tensor));
   }
 
-  // Puts in each head the even rows first, then the odd ones. A row has `bytes` bytes.
+  // Moves the even rows of each head to the front of the head. A row has `bytes` bytes.
   BlobPtr split_rows(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);

@@ -72,7 +72,7 @@ class Objects {
 
   bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
 
-  // Returns true if there are tensors anywhere inside. Visits each object once.
+  // Returns true if an object or the objects in it are tensors. Visits each object once.
   bool has_tensors(Id id, std::size_t depth) {
     enum : char { unknown, looking, no, yes };
     if (id >= tensors_below_.size()) tensors_below_.resize(std::max<std::size_t>(id + 1, tensors_below_.size() * 2));
@@ -128,7 +128,8 @@ class Objects {
     }
   }
 
-  // Walks an entry. Leaves it out if it has no tensors and its key is neither text nor an integer.
+  // Adds the tensors and the plain data of an entry. Leaves the entry out if it has no tensors and its key is neither
+  // text nor an integer.
   void walk_entry(const Values::Pair& pair, const std::string& prefix, std::size_t depth) {
     const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
     if (has_name || has_tensors(pair.value, depth))
@@ -239,7 +240,7 @@ class Objects {
     faults_.attempt([&] { make(id, name); }, name);
   }
 
-  // Makes a tensor, and adds its name and an offset to errors.
+  // Makes a tensor. Adds its name and an offset to errors.
   void make(Id id, const std::string& name) {
     try {
       Tensor tensor = tensors_.make(name, id);
@@ -269,7 +270,7 @@ class Objects {
   Values values_;
   std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // bytes that names and tensors may still use
   std::vector<char> tensors_below_;
-  std::string root_;  // the entry that has all tensors, and is not in their names
+  std::string root_;  // the key of the entry that has all tensors; names leave it out
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;
   std::vector<Finding> findings_;
@@ -343,8 +344,8 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// Returns key, value, key, value, ... of an argument: a dict, or a list of pairs, which Python 2 stores for an
-// OrderedDict. Returns std::nullopt for others, and for lists that the pickle changes after the call.
+// Returns the keys and values of an argument, in turn: of a dict, or of a list of pairs, which Python 2 stores for an
+// OrderedDict. Returns std::nullopt for other arguments, and for lists that the pickle changes after the call.
 std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();

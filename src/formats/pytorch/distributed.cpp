@@ -51,12 +51,12 @@ struct StoredBox {
 };
 
 struct SavedTensor {
-  std::string key = {};  // in .metadata
+  std::string key = {};  // the key in .metadata
   std::string name = {};
   DType dtype = DType::unknown;
   Shape shape = {};
-  std::vector<std::pair<Shape, Shape>> boxes = {};  // offsets and sizes
-  Id id = pickle::kNone;                            // for messages
+  std::vector<std::pair<Shape, Shape>> boxes = {};  // the offsets and the sizes of each box
+  Id id = pickle::kNone;                            // the object in the pickle, for messages
 };
 
 // A tensor's key and the offsets of a box in it; std::nullopt for a tensor that is one box.
@@ -109,7 +109,8 @@ class MetadataReader {
   }
 
  private:
-  // Returns "Metadata" of an object of torch.distributed.checkpoint.metadata.Metadata; empty for other objects.
+  // Returns the class of an object of this module: "Metadata" for torch.distributed.checkpoint.metadata.Metadata.
+  // Returns an empty text for other objects.
   std::string find_class(Id id) const {
     const std::string name = name_called_function(pickle_, id);
     return is_checkpoint_class(name) ? name.substr(name.rfind('.') + 1) : std::string();
@@ -207,8 +208,8 @@ class MetadataReader {
       fail(value, fmt::format("{}: a part is stored twice", name));
   }
 
-  // Returns names without the keys that lead to the model: ("model", "lm_head.weight") becomes "lm_head.weight". States
-  // of optimizers keep their names.
+  // Maps the saved names to names without the keys that lead to the model: ("model", "lm_head.weight") becomes
+  // "lm_head.weight". States of optimizers keep their names.
   std::map<std::string, std::string> read_names(Id root) const {
     constexpr std::array<std::string_view, 5> kOuterKeys = {"state_dict", "model", "module", "model_state_dict", "app"};
     std::map<std::string, std::vector<std::string>> paths;
@@ -352,15 +353,15 @@ Model read(const Input& input, const ReadOptions& options) {
   for (const std::string& name : open_container(ContainerKind::directory, input.path, nullptr)->names()) {
     if (name != kMetadata && !name.ends_with(kFileExtension)) continue;
     model.origin.files.push_back(input.path / name);
-    std::error_code ignored;  // a file that is gone has no size
+    std::error_code ignored;  // the size of a missing file does not matter here
     const std::uintmax_t size = std::filesystem::file_size(model.origin.files.back(), ignored);
     if (!ignored) model.origin.size += size;
   }
   return model;
 }
 
-// Returns true for the names of such a directory. One with config.json is a Hugging Face directory with weights in this
-// format.
+// Returns true if these are the file names of such a directory. A directory with config.json is a Hugging Face
+// directory with weights in this format.
 bool holds(const MemberNames& names) {
   const auto has = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
   return has(kMetadata) && !has("config.json") &&

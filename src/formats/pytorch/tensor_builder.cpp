@@ -31,7 +31,7 @@ constexpr std::string_view kSparse = "torch._utils._rebuild_sparse_tensor";
 constexpr std::string_view kSparseRows = "torch._utils._rebuild_sparse_csr_tensor";
 constexpr std::string_view kQuantized = "torch._utils._rebuild_qtensor";
 
-// Limits of views that repeat elements: their bytes, and how often they may repeat a storage.
+// The limits for views that repeat elements: the bytes of a view, and how often it may repeat its storage.
 constexpr std::uint64_t kFreeViewBytes = 16 << 20;
 constexpr std::uint64_t kMostRepeats = 1024;
 
@@ -275,7 +275,7 @@ std::vector<Finding> TensorBuilder::findings() const {
   return findings;
 }
 
-// Quantized tensors: value = (code - zero) * scale, codes of 8 bits.
+// In a quantized tensor, value = (code - zero) * scale, with codes of 8 bits.
 
 namespace {
 

@@ -30,7 +30,7 @@ using namespace safetensors;
 struct MetadataPlace {
   Attributes metadata;
   std::size_t begin = 0;
-  std::size_t end = 0;    // after the member, its comma and white space
+  std::size_t end = 0;    // behind the member, its comma and white space
   bool has_next = false;  // another member follows
 };
 

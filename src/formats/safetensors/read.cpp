@@ -20,7 +20,7 @@ namespace {
 
 using namespace safetensors;
 
-// Holds the names of tensors in blocks. A block is freed when all of its names have been taken.
+// Holds the names of tensors in blocks of memory. A block is freed when all of its names have been taken.
 class Names {
  public:
   struct Name {
@@ -43,7 +43,7 @@ class Names {
   std::string_view look_at(const Name& name) const {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
-  // Returns the text of a name, and may free it. Requires: each name is taken once.
+  // Returns the text of a name, and may free its block. Requires: each name is taken only once.
   std::string take_text(const Name& name) {
     std::string text(look_at(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
@@ -62,8 +62,8 @@ class Names {
 // Holds the header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
 struct Entry {
   Names::Name name;
-  std::uint32_t position = 0;  // of the description in the file
-  std::uint64_t begin = 0;     // offset of the data after the header
+  std::uint32_t position = 0;  // the offset of the description in the file
+  std::uint64_t begin = 0;     // the offset of the data behind the header
   Shape shape;
   std::uint8_t type = 0;  // the row of kElementTypes
 
@@ -82,7 +82,7 @@ class Entries {
   }
   std::size_t size() const { return size_; }
 
-  // Calls visit(entry) for each.
+  // Calls visit(entry) for each entry.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const auto& block : blocks_) {
@@ -177,7 +177,7 @@ class HeaderParser {
     return entry;
   }
 
-  // Returns the value of `__metadata__`. Throws unless it maps texts to texts.
+  // Returns the value of `__metadata__`. Throws if it does not map texts to texts.
   Attributes check_metadata(Value value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
@@ -231,7 +231,7 @@ class HeaderParser {
 
   std::string path_;
   Names& names_;
-  std::uint64_t position_ = kSizeBytes;  // of the member that is being parsed
+  std::uint64_t position_ = kSizeBytes;  // the offset of the member that is being parsed
   Entries entries_;
   bool has_metadata_ = false;
   Attributes metadata_;

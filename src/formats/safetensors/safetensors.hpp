@@ -1,4 +1,5 @@
-// safetensors: a JSON header, then the tensors' bytes. Read strictly (docs/formats/safetensors.md), written aligned.
+// Reads, edits and writes safetensors files: a JSON header, then the tensors' bytes. Reading is strict
+// (docs/formats/safetensors.md); writing aligns the tensors.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,9 @@ namespace poise {
 
 extern const Format kSafetensors;
 
-// Passes a file's tensors to `add_tensor` in the order of their bytes; returns its `__metadata__`. Adds the tensor's
-// offset in the header to errors of `add_tensor` without one. Throws invalid_file, unsupported, io.
+// Passes a file's tensors to `add_tensor` in the order of their bytes; returns its `__metadata__`. If `add_tensor`
+// throws an error without an offset, adds that of the tensor's description in the header. Throws invalid_file,
+// unsupported, io.
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Returns the keys of a file's `__metadata__`, for Format::keys.
@@ -36,8 +38,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
 // Writes one file with these tensors.
 class SafetensorsFile {
  public:
-  // `metadata`: texts only. Throws unsupported, naming the tensor, for tensors that such a file cannot hold. Requires:
-  // the tensors outlive this.
+  // `metadata` holds only texts. Throws unsupported, naming the tensor, if such a file cannot hold it. Requires: the
+  // tensors outlive this.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;
@@ -45,13 +47,14 @@ class SafetensorsFile {
   void write(Sink& sink, Meter& meter) const;
 
  private:
-  // Widest elements first, so that each begins at a multiple of its element's bytes; otherwise in the given order.
+  // The tensors with the widest elements come first, so that each tensor begins at a multiple of its element's size.
+  // Otherwise they keep the given order.
   std::vector<const Tensor*> tensors_;
   std::string header_;
   std::uint64_t tensor_bytes_ = 0;
 };
 
-// Returns the losses of such a file, one sentence each: of the model's tensors, and of attributes that become its
+// Returns sentences about what such a file loses: of the model's tensors, and of the attributes that become its
 // metadata.
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes);
 
@@ -66,7 +69,7 @@ namespace poise::safetensors {
 struct ElementType {
   std::string_view name;
   DType dtype;
-  unsigned own_bits = 0;  // of an element, where `dtype` is unknown
+  unsigned own_bits = 0;  // the bits of an element, if `dtype` is unknown
 
   constexpr bool is_known() const { return dtype != DType::unknown; }
   unsigned bits() const { return is_known() ? info(dtype).bits : own_bits; }
@@ -99,7 +102,7 @@ inline constexpr std::array kElementTypes = std::to_array<ElementType>({
     {"BOOL", DType::boolean},
 });
 
-// Each returns the row of a type; null if there is none.
+// Each function returns the row of a type, or null if there is none.
 inline const ElementType* find_type(std::string_view name) {
   const auto* const row = std::ranges::find(kElementTypes, name, &ElementType::name);
   return row == kElementTypes.end() ? nullptr : row;
@@ -120,13 +123,13 @@ inline const ElementType* find_type(DType dtype) {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the safetensors library
 inline constexpr std::uint64_t kSizeBytes = 8;                 // the bytes of N, the header's length
-inline constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
+inline constexpr std::uint64_t kAlignment = 8;  // the data begin at a multiple of this, the size of the widest elements
 inline constexpr std::string_view kMetadata = "__metadata__";
 
 // Some writers align the object with white space before it, which the library accepts.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r";
 
-// Returns true if elements of that many bits fill their last byte.
+// Returns true if that many elements of `bits` bits each fill their last byte.
 inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
 
 // Returns the number of bytes that the elements take; std::nullopt on overflow.

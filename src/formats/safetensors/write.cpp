@@ -43,7 +43,7 @@ const ElementType& find_element_type(const Tensor& tensor) {
   return *type;
 }
 
-// Returns the tensor's name. Throws unsupported for names that other formats can hold, and this one cannot.
+// Returns the tensor's name. Throws unsupported for names that a safetensors file cannot hold.
 std::string_view check_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
     throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));
@@ -57,7 +57,7 @@ std::string_view check_name(const Tensor& tensor) {
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
   for (const Tensor* tensor : tensors_)
-    (void)find_element_type(*tensor);  // refuses those without elements of a known width
+    (void)find_element_type(*tensor);  // throws for a tensor whose elements have no known width
   const auto alignment = [](const Tensor* tensor) { return std::max(1U, find_element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;

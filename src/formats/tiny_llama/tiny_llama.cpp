@@ -133,14 +133,14 @@ Config read_header(ByteReader& reader) {
   return read_config(reader);
 }
 
-// Requires the exact size of the file, which the header implies; loops and allocations come after this check.
+// Throws unless the file has exactly the size that the header implies. Loops and allocations come after this check.
 void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = compute_file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
   reader.require_end(*size, "array");
 }
 
-// Reads an array, which `called` names in errors.
+// Reads an array. `called` is the name of the array in errors.
 void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTensor& expected, std::string_view called,
                 Model& model) {
   const std::uint64_t at = reader.position();
@@ -249,7 +249,7 @@ void require_writable(const Model& model) {
   if (!model.config) refuse("the model has no configuration, which the format requires");
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
-  refuse_config_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
+  refuse_config_effects("tllm", model);  // check_consistency() does not know which tensors a model with such keys has
   Faults faults = find_faults(model);
   if (faults.sentences.empty() && !compute_file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration, but lacks every tensor.
@@ -314,7 +314,7 @@ namespace poise {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // as Tiny Llama names them
+constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // the ending that Tiny Llama gives its files
 
 // Recognizes a swapped magic number, too, so that the reader can explain the fault.
 bool sniff(const Input& input) {

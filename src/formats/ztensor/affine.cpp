@@ -51,7 +51,7 @@ Tensor convert_to_stored_affine(const Tensor& tensor) {
                  {"delta", static_cast<double>(affine.delta)},
                  {"min", static_cast<double>(affine.min)},
                  {"max", static_cast<double>(affine.max)}};
-  read_scale(stored, map, packed);  // rejects what a reader would reject
+  read_scale(stored, map, packed);  // throws what a reader would throw
   stored.attributes.set(std::string(kAffineAttribute), std::move(map));
   data.dtype = packed || affine.ranged() ? DType::u8 : DType::i8;
   data.spelling.clear();

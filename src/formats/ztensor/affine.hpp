@@ -1,8 +1,8 @@
 // Affine tensors (ALT's qint8 and qint4) in zTensor files, which have no such types.
 //
 // The object attribute "poise.affine" has the scale: {"bits": 8 or 4, "delta", "min", "max"}. Codes of a byte each are
-// an ordinary dense tensor of i8 (symmetric) or u8 (a range), so any reader gets the codes in their shape. Codes packed
-// two to a byte are u8 with the layout "poise.affine/1".
+// an ordinary dense tensor of i8 (symmetric) or u8 (a range), so every reader finds the codes in the tensor's shape.
+// Codes packed two to a byte are u8 with the layout "poise.affine/1".
 #pragma once
 
 #include <poise/tensor.hpp>
@@ -20,8 +20,8 @@ Tensor convert_to_stored_affine(const Tensor& tensor);
 // pass over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
-// Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) if the attribute,
-// the type or the size does not fit.
+// Converts a tensor with the attribute back, and leaves other tensors unchanged. Throws invalid_file (without path) if
+// the attribute, the type or the size does not fit.
 void convert_stored_affine(Tensor& tensor);
 
 }  // namespace poise::ztensor

@@ -28,7 +28,8 @@ std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const Manifes
 
 // Warns of reserved bytes: readers ignore them, and a later version may give them a meaning.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
-  constexpr std::uint64_t kBehind = 12;  // bytes from this field to the end of the file: it and the magic
+  constexpr std::uint64_t kBehind =
+      12;  // bytes from the reserved field to the end of the file: the field and the magic number
   ByteReader reader(*source, "zt 2");
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.u32("reserved");

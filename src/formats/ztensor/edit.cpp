@@ -40,7 +40,7 @@ class EncodedMap {
 
   bool empty() const { return entries_.empty(); }
 
-  // Appends an entry: a key, empty if it is not text, and the encoded key and value.
+  // Appends an encoded entry. `key` is empty if the key is not text.
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
   // Replaces the entry with that key, or inserts it in order. Returns true if it is new.
@@ -79,7 +79,7 @@ class EncodedMap {
 
   cbor::KeyOrder order_;
   std::vector<Entry> entries_;
-  std::deque<std::string> made_;  // the entries that were set
+  std::deque<std::string> made_;  // the bytes of the entries that were set
 };
 
 // Returns the value to store. A text that replaces a list must be JSON of a list.
@@ -91,7 +91,7 @@ Value convert_value(const std::string& key, const Value& given, bool is_list) {
                      shorten(*text, kMostShown)));
 }
 
-// Applies the changes, and returns the new keys. `lists`: the keys whose values are lists.
+// Applies the changes, and returns the new keys. `lists` holds the keys whose values are lists.
 std::vector<std::string> apply_to_map(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
                                       const AttributeChanges& changes) {
   const auto set = [&](const std::string& key, const Value& value) {

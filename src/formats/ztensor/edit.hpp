@@ -16,11 +16,11 @@ namespace poise::ztensor {
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes);
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes);
 
-// Returns the keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading
-// them throws.
+// Returns the keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws the errors of
+// reading the manifest.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// Each finds bytes that no part uses, and unknown features.
+// Each function finds bytes that no part uses, and features that are unknown.
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 

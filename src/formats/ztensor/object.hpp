@@ -1,4 +1,4 @@
-// Objects: an object describes one tensor in a zTensor file of any version.
+// The objects in zTensor files of any version. An object describes one tensor.
 #pragma once
 
 #include <array>
@@ -26,14 +26,14 @@ namespace poise::ztensor {
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
-  std::string spelling;  // as Part::spelling
+  std::string spelling;  // the name of the type in the file, as in Part::spelling
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
   std::string_view encoding = "raw";
   std::optional<std::uint64_t> decoded_length;  // if the file has it
   std::string_view digest;                      // empty: none
   std::string_view shard;                       // version 2; empty: this file
-  std::uint64_t position = 0;                   // of its map in the manifest
+  std::uint64_t position = 0;                   // the offset of its map in the manifest
 };
 
 struct StoredObject {
@@ -43,23 +43,24 @@ struct StoredObject {
   Attributes attributes;
   std::vector<Component> components;
   bool big_endian = false;     // version 0.1
-  std::uint64_t position = 0;  // of its map in the manifest
+  std::uint64_t position = 0;  // the offset of its map in the manifest
 };
 
-// Clears `object`, but keeps its memory, for the object at the cursor. Fails if `already`, the number of objects before
-// it, is the largest number of tensors.
+// Clears `object` for the object at the cursor, but keeps its memory. `already` is the number of objects before it;
+// fails if that is the largest number of tensors.
 void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in);
 
 // Parses an array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);
 
-// Parses text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
+// Parses a text that names a type, a layout, an encoding or a digest. It must be short, because every part may keep
+// one.
 std::string_view parse_type_name(cbor::Cursor& in);
 
-// Returns the digest of no bytes, which has the usual length; empty for DigestAlgorithm::none.
+// Returns the digest of an empty text, which has the usual length; empty for DigestAlgorithm::none.
 std::string compute_empty_digest(DigestAlgorithm algorithm);
 
-// Returns the cost of a manifest in its reader's budget (measure_cost()). Tensors: StoredTensor or Tensor.
+// Returns what a manifest costs its reader in memory (measure_cost()). `Tensors` is a list of StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = measure_cost(attributes);
@@ -74,7 +75,7 @@ const Part& find_part(const Tensor& tensor, const Extent& extent);
 // Returns a tensor's name, cut if it is too long for a message.
 std::string shorten_name(std::string_view name);
 
-// ManifestBytes: the bytes of a manifest in memory, borrowed from a mapped file or copied.
+// The bytes of a manifest in memory, borrowed from a mapped file or copied.
 
 struct ManifestRange {
   std::uint64_t begin = 0;
@@ -124,7 +125,7 @@ namespace poise {
 inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
 inline constexpr std::size_t kMaxTypeNameBytes = 256;  // element types, layouts, encodings and digests
 
-// Version 2.
+// The limits of version 2.
 inline constexpr std::size_t kMaxNameBytes2 = 1024;
 inline constexpr std::size_t kMaxShards = 65'536;
 inline constexpr std::size_t kMaxShardNameBytes2 = 64;
@@ -133,7 +134,7 @@ inline constexpr std::size_t kMaxShardNameBytes2 = 64;
 
 namespace poise::ztensor {
 
-// Returns the blobs of tensors in the order of writing; for Tensor and StoredTensor.
+// Returns the blobs of tensors in the order of writing. `Tensors` is a list of Tensor or StoredTensor.
 template <class Tensors>
 std::vector<BlobPtr> list_part_blobs(const Tensors& tensors) {
   std::vector<BlobPtr> blobs;
@@ -151,7 +152,7 @@ inline std::uint64_t sum_sizes(const std::vector<BlobPtr>& blobs) {
 
 // The names of element types in the versions of zTensor (docs/formats/ztensor.md).
 
-// zTensor 0.1 and 1.0.
+// The names in zTensor 0.1 and 1.0.
 inline constexpr std::array kSpellings0 = {
     Spelling<std::string_view>{DType::f64, "float64"},  Spelling<std::string_view>{DType::f32, "float32"},
     Spelling<std::string_view>{DType::f16, "float16"},  Spelling<std::string_view>{DType::bf16, "bfloat16"},
@@ -162,7 +163,7 @@ inline constexpr std::array kSpellings0 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// zTensor 1.1 and 1.2.
+// The names in zTensor 1.1 and 1.2.
 inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::f64, "f64"},
     Spelling<std::string_view>{DType::f32, "f32"},

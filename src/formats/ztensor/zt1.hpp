@@ -1,4 +1,4 @@
-// zTensor 1.x: reads 0.1, 1.0, 1.1 and 1.2, writes 1.1 (docs/formats/ztensor.md; zt1_read.cpp has the layout).
+// Reads zTensor 0.1, 1.0, 1.1 and 1.2, and writes 1.1 (docs/formats/ztensor.md; zt1_read.cpp has the layout).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class ModelBuilder1 {
   // Adds the tensor of an object, and may move out of the object. Throws invalid_file for a repeated name, and for a
   // component that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
   void add_object(StoredObject& object);
-  // Throws invalid_file when components overlap without being equal.
+  // Sorts the tensors. Throws invalid_file if two components overlap that are not the same bytes.
   void finish();
 
  private:

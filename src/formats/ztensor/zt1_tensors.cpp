@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::uint64_t kWidestElement = 16;  // complex128
 
-// Returns the key that sorts components in the order of writing: an empty one has the offset of the next one.
+// Returns the key that sorts components in the order of writing. An empty component has the offset of the component
+// after it.
 std::pair<std::uint64_t, std::uint64_t> get_order(const Component& component) {
   return {component.offset, component.length};
 }
@@ -245,15 +246,15 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  // For each tensor, twice the offset of its bytes, plus 1 if it has any: an empty tensor comes before another one at
-  // its offset.
+  // The key by which tensors are sorted: twice the offset of a tensor's bytes, plus 1 if it has any. So an empty tensor
+  // comes before another one at its offset.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
-  // These belong to the current tensor.
+  // The following members belong to the current tensor.
   std::string_view layout_;
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;
-  bool sizes_known_ = true;                                                                     // of all its parts
+  bool sizes_known_ = true;  // the sizes of all its parts are known
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
 };
 

@@ -192,13 +192,13 @@ Tensor convert_to_stored(const Tensor& tensor) {
   return stored;
 }
 
-using Components = std::vector<std::vector<StoredComponent>>;  // by tensor and part
+using Components = std::vector<std::vector<StoredComponent>>;  // the first index is the tensor, the second the part
 
 void write_magic1(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
 // Writes the manifest and everything after it.
 void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
-  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format requires
+  std::map<std::string_view, std::string> objects;  // encoded objects by name: std::map sorts as the format requires
   for (std::size_t i = 0; i < tensors.size(); ++i)
     objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
   const std::string manifest = encode_manifest(attributes, objects);
@@ -279,7 +279,7 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
 }
 
 std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&) {
-  std::map<std::string, std::vector<std::string_view>> tensors;  // by what is lost
+  std::map<std::string, std::vector<std::string_view>> tensors;  // the names of tensors by what they lose
   for (const Tensor& tensor : model.tensors()) {
     const auto note = [&](const char* what) {
       if (auto& names = tensors[what]; names.empty() || names.back() != tensor.name) names.emplace_back(tensor.name);

@@ -27,7 +27,8 @@ namespace ztensor {
 inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
 inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
-inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // for writing: the size of the largest pages of memory
+inline constexpr std::uint64_t kMostAlignment2 =
+    1 << 30;  // the largest alignment for writing: the size of the largest memory pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
 inline constexpr std::uint64_t kFooterBlock2 =
     512;  // disks write such a block in one piece, so an edit puts the footer into one
@@ -46,10 +47,10 @@ struct Manifest2 {
 
 // Receives the objects of a manifest, in order.
 struct ObjectReceiver2 {
-  // Called once, before the first object. `objects` is their number, or a smaller one if the manifest claims an
-  // impossible number.
+  // This is called once, before the first object. `objects` is the number of objects, or a smaller one if the manifest
+  // claims an impossible number.
   FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
-  // Called for each object; may move out of it.
+  // This is called for each object, and may move out of it.
   FunctionRef<void(StoredObject& object)> add_object;
 };
 
@@ -81,7 +82,8 @@ struct StoredPart {
   std::string dtype;
   std::string type;  // empty: none
   BlobPtr blob;
-  std::optional<Digest> digest = {};  // of the file that the part was read from, if the blob is the part's
+  std::optional<Digest> digest =
+      {};  // the digest in the file that the part was read from, if `blob` is still the blob of that part
 };
 struct StoredTensor {
   std::string name;
@@ -94,7 +96,7 @@ struct StoredTensor {
 // if version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// Converts a tensor back that has version 2's roles and attributes. `layout`: version 2's name of its layout.
+// Converts a tensor back that has version 2's roles and attributes. `layout` is the name of its layout in version 2.
 void convert_stored2(Tensor& tensor, std::string_view layout);
 
 // Returns version 2's role of a part of a tensor.
@@ -130,13 +132,13 @@ struct BlobReference {
   std::uint64_t length = 0;  // stored
   std::string shard;
   bool encoded = false;
-  std::size_t digest = 0;  // its number among the digests of all parts
+  std::size_t digest = 0;  // the index in WrittenBlobs::digests
 };
 
 // Holds the blobs that have been written.
 struct WrittenBlobs {
-  std::vector<std::vector<BlobReference>> references;  // by tensor and part
-  std::vector<std::string> digests;                    // texts, by BlobReference::digest; empty for none
+  std::vector<std::vector<BlobReference>> references;  // the first index is the tensor, the second the part
+  std::vector<std::string> digests;                    // the texts of the digests; empty for a part without one
   std::vector<Shard> shards;
 };
 
@@ -149,7 +151,7 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobSto
 void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
                     const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
 
-// Makes the footer of a file. `manifest`: its bytes; empty for a data shard.
+// Makes the footer of a file. `manifest` holds the manifest's bytes; it is empty for a data shard.
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
 // Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.

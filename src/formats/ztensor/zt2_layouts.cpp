@@ -64,7 +64,7 @@ void check_sparse(const Tensor& tensor) {
 constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
-// Checks ggml's blocks.
+// Checks a tensor that consists of ggml's blocks.
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
@@ -125,7 +125,7 @@ Attributes make_group_attributes(const Tensor& tensor) {
   };
   const Value* packing = tensor.attributes.find("packing");
   if (packing != nullptr && packing->get_if<Attributes>() != nullptr)
-    return tensor.attributes;  // they have that form already
+    return tensor.attributes;  // the attributes have that form already
   if (get_group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
@@ -142,8 +142,8 @@ Attributes make_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Sets storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
-// parse_manifest2); those of other versions become logical types over bytes.
+// Sets storage type and logical type of a part. In version 2, a type that Poise does not know is spelled "u8:type" (see
+// parse_manifest2). Unknown types of other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
@@ -187,8 +187,8 @@ std::string find_layout_id(const Tensor& tensor) {
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
-// Throws for a tensor that Poise would reject when it reads the file: a layout or type that is unknown here may be
-// known in version 2.
+// Throws if Poise would reject the tensor when it reads the file again: version 2 may define a layout or a type that is
+// unknown in the version of the original file.
 void require_readable_again(const StoredTensor& stored) {
   Tensor reread;
   reread.name = stored.name;

@@ -26,7 +26,8 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::uint64_t kLeastObjectBytes2 = 48;  // with its name: shape, layout and a part with blob and dtype
+constexpr std::uint64_t kLeastObjectBytes2 =
+    48;  // an object with its name, shape, layout, and one part with blob and dtype
 
 bool is_storage_type(std::string_view name) {
   return std::ranges::any_of(kSpellings2, [&](const auto& row) { return row.text.storage == name; });
@@ -86,7 +87,7 @@ class ManifestParser2 {
     for (auto root = in_.map(); root.next();) {
       if (root.is("objects")) {
         has_objects = true;
-        parse_objects(manifest.shards);  // all of them are known: "shards" precedes "objects" if keys ascend
+        parse_objects(manifest.shards);  // all shards are known: their key precedes "objects", as keys ascend
       } else if (root.is("shards")) {
         parse_shards(manifest);
       } else if (root.is("attributes")) {

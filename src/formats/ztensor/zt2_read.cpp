@@ -31,13 +31,13 @@ namespace {
 constexpr std::string_view kContext2 = "zt 2: manifest";
 constexpr std::string_view kOrigin2 = "zt-v2";
 
-// Holds one file with parts: the main file or a shard.
+// Holds one of the files that store parts: the main file or a shard.
 struct Heap {
-  std::string shard;           // empty: the file with the manifest
-  SourcePtr source;            // null: the shard is missing
+  std::string shard;           // empty for the file with the manifest
+  SourcePtr source;            // null if the shard is missing
   std::uint64_t data_end = 0;  // the offset of its footer
-  Digest digest = {};          // of the whole shard
-  std::uint32_t rank = 0;      // among the heaps, by name
+  Digest digest = {};          // the digest of the whole shard
+  std::uint32_t rank = 0;      // the position in the list of heaps, which is sorted by name
   std::vector<Extent> extents = {};
 };
 
@@ -54,7 +54,7 @@ class Heaps {
     for_each([&](Heap& heap) { heap.rank = rank++; });
   }
 
-  // Returns null if the table lacks the name.
+  // Returns the heap of a shard; null if the table lacks its name.
   Heap* find(std::string_view shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
@@ -167,7 +167,7 @@ class ModelBuilder {
     model_.add(std::move(tensor));
   }
 
-  static constexpr std::uint32_t kManifest = UINT32_MAX;  // not a tensor
+  static constexpr std::uint32_t kManifest = UINT32_MAX;  // the place in the table that belongs to no tensor
 
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position,
                          std::string_view problem) const {
@@ -260,7 +260,7 @@ class ModelBuilder {
   std::optional<Heaps> heaps_;
   // Maps place and size to a blob, because many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
-  std::vector<std::uint64_t> offsets_;  // of each tensor's first part
+  std::vector<std::uint64_t> offsets_;  // the offset of each tensor's first part
   std::vector<std::uint32_t> ranks_;    // Heap::rank of each tensor's first part; empty if there are no shards
   bool has_shards_ = false;
   TensorFaults faults_{model_};

@@ -35,7 +35,7 @@ class ShardWriter {
     write_magic2(output_.main());
   }
 
-  // Returns the sink for the next blob, which will take that many bytes or, compressed, fewer.
+  // Returns the sink for the next blob. Its data take `bytes` bytes, or fewer if they are compressed.
   Sink& choose_sink(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
     if (hashing_) {
@@ -85,15 +85,15 @@ class ShardWriter {
   std::optional<std::uint64_t> shard_size_;
   DigestAlgorithm shard_digest_;
   std::vector<Shard> shards_;
-  // Of the open shard.
+  // These belong to the open shard.
   Sink* file_ = nullptr;
-  bool is_here_ = true;  // this process writes it
+  bool is_here_ = true;  // whether this process writes the shard
   std::unique_ptr<Hasher> hasher_;
   std::optional<HashingSink> hashing_;
 };
 
 // Finds parts whose bytes have been written already. Compares only a few parts with equal size and an equal hash of the
-// beginning, so most tensors are read once.
+// beginning, so most tensors are read only once.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -121,7 +121,7 @@ class SharedBlobs {
   using Key = std::pair<std::uint64_t, std::uint64_t>;
   static constexpr std::size_t kMostCandidates = 4;
 
-  std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have each size
+  std::map<std::uint64_t, std::size_t> sizes_;  // the number of parts of each size
   std::map<Key, std::vector<std::pair<const Blob*, BlobReference>>> written_;
   Key key_;
 };
