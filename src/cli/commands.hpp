@@ -19,6 +19,7 @@
 #include "cli/conversations.hpp"
 #include "cli/progress.hpp"
 #include "formats/format.hpp"
+#include "runtime/ranks.hpp"
 
 namespace poise::cli {
 
@@ -99,6 +100,7 @@ struct PromptsOptions {
   std::string output;  // empty or "-": standard output
   bool force = false;  // replaces an output that exists
   std::size_t parallel = 8;
+  RankSplit split = RankSplit::heads;         // of several ranks
   std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
 };
 

@@ -18,6 +18,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
+#include "cli/cluster.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
@@ -46,13 +47,14 @@ struct Prompt {
   }
 };
 
-// Reads prompts line by line.
+// Reads prompts line by line. Rank 0 reads them for all ranks.
 class PromptReader {
  public:
   PromptReader(const std::string& path, const ConversationOptions& conversation, const Weights& weights,
                std::size_t max_tokens)
       : name_(name_text_file(path)),
-        file_(path == "-" ? nullptr : open_file(path, "rb")),
+        is_file_(path != "-"),
+        file_(is_file_ && cluster().rank() == 0 ? open_file(path, "rb") : nullptr),
         input_(file_ ? file_.get() : stdin, name_),
         conversation_(conversation),
         weights_(weights),
@@ -62,7 +64,7 @@ class PromptReader {
   std::optional<Attributes> next() {
     std::string line;
     do {
-      if (!input_.read_line(line)) return std::nullopt;
+      if (!read_line(line)) return std::nullopt;
       ++line_;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
     Value value;
@@ -94,6 +96,19 @@ class PromptReader {
   }
 
  private:
+  // Returns false at the end.
+  bool read_line(std::string& line) {
+    if (!is_file_) return input_.read_line(line);  // which shares standard input
+    constexpr char kIsThere = '+';
+    const std::string shared = share_text([&] {
+      std::string read;
+      return input_.read_line(read) ? kIsThere + read : read;
+    });
+    if (shared.empty()) return false;
+    line = shared.substr(1);
+    return true;
+  }
+
   std::vector<TokenId> read_tokens(const Attributes& line) {
     const Value* text = line.find("prompt");
     const Value* ids = line.find("tokens");
@@ -160,7 +175,8 @@ class PromptReader {
   }
 
   std::string name_;
-  File file_;
+  bool is_file_;
+  File file_;  // of rank 0
   TextInput input_;
   const ConversationOptions& conversation_;
   const Weights& weights_;
@@ -170,8 +186,11 @@ class PromptReader {
   std::optional<ChatTemplate> with_tools_ = {};
 };
 
-// Writes answers, one per line, to standard output or to a file, which appears when all answers are there. Until then
-// they are in OUTPUT.partial, from which the same command continues after an interruption:
+bool has_output_file(const PromptsOptions& options) { return !options.output.empty() && options.output != "-"; }
+
+// Writes answers, one per line, to standard output or to a file, which appears when all answers are there. Only rank 0
+// has the file. Until all answers are there, they are in OUTPUT.partial, from which the same command continues after an
+// interruption:
 //
 //   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   all that answers depend on, except their prompts
 //   0123456789abcdef {"id":"first","text":...}                     the XXH3 of a prompt, and its answer
@@ -180,7 +199,7 @@ class PromptReader {
 class AnswerWriter {
  public:
   AnswerWriter(const PromptsOptions& options, const std::vector<std::filesystem::path>& inputs)
-      : path_(options.output == "-" ? "" : options.output),
+      : path_(has_output_file(options) && cluster().rank() == 0 ? options.output : ""),
         partial_(make_partial_name(path_)),
         overwrite_(options.force) {
     if (path_.empty()) return;
@@ -188,6 +207,7 @@ class AnswerWriter {
     FileOutput::require_possible(partial_, true, inputs);
   }
 
+  // Returns true if this rank writes a file.
   bool is_file() const { return !path_.empty(); }
 
   // Opens the unfinished file, or begins one. Throws bad_argument for a file that another command began or is writing.
@@ -280,7 +300,8 @@ class AnswerWriter {
 };
 
 // Describes everything that answers depend on, except their prompts.
-std::string describe_run(const Weights& weights, const SessionOptions& session, const GenerateOptions& generate) {
+std::string describe_run(const Weights& weights, const PromptsOptions& prompts, const SessionOptions& session,
+                         const GenerateOptions& generate) {
   const SamplingOptions& sampling = generate.sampling;
   Value::Array biases;
   for (const auto& [token, bias] : sampling.logit_bias)
@@ -303,6 +324,8 @@ std::string describe_run(const Weights& weights, const SessionOptions& session, 
                     {"stop", Value::Array(generate.stop.begin(), generate.stop.end())},
                     {"ignore_eos", generate.ignore_eos}};
   if (generate.stop_id) run.set("stop_id", std::int64_t{*generate.stop_id});
+  // The sums of several ranks have other bits than those of one process.
+  if (cluster().size() > 1 && prompts.split == RankSplit::heads) run.set("ranks", std::uint64_t{cluster().size()});
   return to_json(run);
 }
 
@@ -331,7 +354,7 @@ class PromptsRun {
         batch_(weights_, session) {}
 
   PromptsSummary run() {
-    if (writer_.is_file()) keep_answers();
+    if (has_output_file(options_)) keep_answers();
     while (read_prompts() || batch_.size() > 0) {
       for (const BatchGenerator::Finished& text : batch_.step()) add_answer(text);
       write_ready_answers();
@@ -350,17 +373,19 @@ class PromptsRun {
 
   // Skips the prompts that an interrupted run has answered.
   void keep_answers() {
-    writer_.open(describe_run(*weights_, session_, generate_));
-    while (const auto key = writer_.next_key()) {
+    if (writer_.is_file()) writer_.open(describe_run(*weights_, options_, session_, generate_));
+    while (true) {
+      const std::optional<std::string> key = writer_.is_file() ? writer_.next_key() : std::nullopt;
+      if (share_number(key ? 1 : 0) == 0) break;
       const auto line = reader_.next();
       ++summary_.kept;
-      if (!line || reader_.parse_prompt(*line).compute_key() != *key) {
+      if (key && (!line || reader_.parse_prompt(*line).compute_key() != *key)) {
         writer_.refuse(
             fmt::format("answer {0} does not belong to prompt {0} of {1}: remove the file, or choose another output",
                         summary_.kept, options_.file));
       }
     }
-    writer_.begin_writing();
+    if (writer_.is_file()) writer_.begin_writing();
   }
 
   // Fills the batch. Returns false if there are no more prompts.

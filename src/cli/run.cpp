@@ -14,7 +14,6 @@
 
 #include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
-#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/standard_input.hpp"
@@ -140,9 +139,9 @@ class Run {
 
   void answer_prompts(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
     load_seconds_ = loading.seconds();
-    if (!options_.prompts.output.empty() && options_.prompts.output != "-") require_one_rank("--output");
     const Stopwatch generating;
     PromptsOptions prompts = options_.prompts;
+    prompts.split = options_.model.split;
     prompts.inputs = options_.model.files();
     prompts.inputs.insert(prompts.inputs.end(), opened_.begin(), opened_.end());
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);

@@ -3,7 +3,9 @@
 #include <array>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
@@ -11,8 +13,12 @@
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <poise/error.hpp>
+
+#include "bytes/number_text.hpp"
 #include "cluster/communicator.hpp"
 #include "io/file_descriptor.hpp"
 
@@ -38,15 +44,32 @@ std::string name_machine() {
   return {name.data(), static_cast<std::size_t>(length)};
 }
 
+// Returns the time by which POISE_EXCHANGE_DELAY, a number of microseconds, slows each exchange, so that one machine
+// can measure what slower networks cost (docs/scale.md). Zero without it. Throws bad_argument for another text.
+std::chrono::microseconds read_exchange_delay() {
+  const char* const text = std::getenv("POISE_EXCHANGE_DELAY");
+  if (text == nullptr) return {};
+  constexpr std::uint32_t kMost = 1'000'000;
+  const auto delay = parse_number_text<std::uint32_t>(text);
+  if (!delay || *delay > kMost) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("POISE_EXCHANGE_DELAY: expected microseconds from 0 to {}, found \"{}\"", kMost, text));
+  }
+  // The system may otherwise wake a thread 50 microseconds late.
+  if (*delay > 0) ::prctl(PR_SET_TIMERSLACK, 1UL);
+  return std::chrono::microseconds(*delay);
+}
+
 // Exchanges bytes with MPI, which ends the job when a call fails or a rank is lost.
 class MpiRanks final : public Communicator {
  public:
-  MpiRanks() : Communicator(find_rank(), count_ranks()) {
+  explicit MpiRanks(std::chrono::microseconds delay) : Communicator(find_rank(), count_ranks()), delay_(delay) {
     MPI_Comm_dup(MPI_COMM_WORLD, &ends_);
     if (rank() != 0) mute();
   }
 
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
+    wait_for_network();
     while (!bytes.empty()) {
       const std::size_t count = std::min<std::size_t>(bytes.size(), kMostAtOnce);
       MPI_Bcast(bytes.data(), static_cast<int>(count), MPI_BYTE, static_cast<int>(from), MPI_COMM_WORLD);
@@ -80,6 +103,7 @@ class MpiRanks final : public Communicator {
 
  protected:
   void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes, std::span<std::byte> all) override {
+    wait_for_network();
     if (all.size() <= kMostAtOnce) {
       const ArrayPlaces of_all(sizes);
       MPI_Allgatherv(own.data(), of_all.counts[rank()], MPI_BYTE, all.data(), of_all.counts.data(),
@@ -95,6 +119,7 @@ class MpiRanks final : public Communicator {
 
   // Requires: the numbers of a pass, at most Transformer::kMaxBatch hidden states, which MPI can count.
   void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
+    wait_for_network();
     const ArrayPlaces out(slices);
     const ArrayPlaces in(std::vector(size(), slices[rank()]));
     MPI_Alltoallv(numbers.data(), out.counts.data(), out.places.data(), MPI_FLOAT, parts.data(), in.counts.data(),
@@ -122,6 +147,10 @@ class MpiRanks final : public Communicator {
   // The time that the same error may take to reach all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 
+  void wait_for_network() const {
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
+  }
+
   // Keeps the messages of this rank in memory, and prints no output.
   void mute() {
     error_output_ = FileDescriptor(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -146,6 +175,7 @@ class MpiRanks final : public Communicator {
     [[maybe_unused]] const ::ssize_t written = ::write(error_output_.get(), text.data(), text.size());
   }
 
+  std::chrono::microseconds delay_;
   MPI_Comm ends_ = MPI_COMM_NULL;  // of end() alone, so that its calls do not meet others
   FileDescriptor error_output_;
   FileDescriptor messages_;
@@ -156,11 +186,12 @@ class MpiRanks final : public Communicator {
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
   // mpirun gives each rank a terminal, whether or not its own output is one.
   setenv("NO_COLOR", "1", 0);
+  const std::chrono::microseconds delay = read_exchange_delay();
   int provided = 0;
   // A session computes on any thread of its arena, one at a time.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("this MPI allows calls from the first thread only");
-  return std::make_unique<MpiRanks>();
+  return std::make_unique<MpiRanks>(delay);
 }
 
 }  // namespace poise

@@ -113,6 +113,7 @@ class Runner:
             same = (one.stdout, one.returncode) == (many.stdout, many.returncode)
             self.expect(same, f"{ranks} ranks: {' '.join(arguments)}", many)
         self.convert(ranks, directory, zt, gguf)
+        self.answer_prompts(ranks, directory)
         self.compare_families(ranks, directory)
 
     def convert(self, ranks, directory, zt, gguf):
@@ -144,6 +145,35 @@ class Runner:
             ]
             is_right = made[0] == made[1] and made[0][0] == 0 and made[0][2]
             self.expect(is_right, f"{ranks} ranks: convert to {name} {' '.join(options)}", detail)
+
+    def answer_prompts(self, ranks, directory):
+        """Expects the file of one process. An interrupted run continues from its first answers."""
+        lines = [
+            json.dumps({"id": i, "prompt": f"Once upon a {animal}"}) + "\n"
+            for i, animal in enumerate(("fox", "cat", "dog", "bird", "time", "day"))
+        ]
+        prompts, one, many = (directory / name for name in ("prompts.jsonl", "one.jsonl", "many.jsonl"))
+        partial = directory / "many.jsonl.partial"
+        run = ["run", self.model, "--prompts", str(prompts), "-n", "6", "--parallel", "2", "--threads", "1", "-o"]
+
+        def answer():
+            return self.run(self.command(ranks, [*run, str(many)]))
+
+        prompts.write_text("".join(lines))
+        self.run([self.poise, *run, str(one)])
+        ran = answer()
+        self.expect(many.exists() and many.read_bytes() == one.read_bytes(), f"{ranks} ranks: run --prompts -o", ran)
+        many.unlink()
+        prompts.write_text("".join(lines[:3]) + '{"no": 1}\n')
+        ran = answer()
+        is_right = ran.returncode == 1 and "line 4" in ran.stderr and partial.exists() and not many.exists()
+        self.expect(is_right, f"{ranks} ranks: a wrong prompt leaves the answers before it", ran)
+        prompts.write_text("".join(lines))
+        ran = answer()
+        is_right = "kept" in ran.stderr and many.exists() and many.read_bytes() == one.read_bytes()
+        self.expect(is_right and not partial.exists(), f"{ranks} ranks: run --prompts -o continues", ran)
+        one.unlink()
+        many.unlink()
 
     def compare_families(self, ranks, directory):
         try:
@@ -181,8 +211,14 @@ class Runner:
         self.expect_refusal(
             self.command(2, ["run", "-", "-p", "x"]), 2, "a model from standard input needs one process", "a stream"
         )
-        prompts = ["run", self.model, "--prompts", "-", "-o", str(directory / "answers")]
-        self.expect_refusal(self.command(2, prompts), 2, "--output needs one process", "an output of several ranks")
+        delayed = ["env", "POISE_EXCHANGE_DELAY=1s", *self.command(2, ["run", self.model, "-p", "x"])]
+        ran = self.run(delayed)
+        self.expect("expected microseconds" in ran.stderr and ran.returncode == 1, "a delay without a number", ran)
+        begin = time.monotonic()
+        ran = self.run(["env", "POISE_EXCHANGE_DELAY=100000", *delayed[2:], "-n", "1"])
+        seconds = time.monotonic() - begin
+        layers = json.loads((pathlib.Path(self.model) / "config.json").read_text())["num_hidden_layers"]
+        self.expect(ran.returncode == 0 and seconds > 0.2 * layers, f"slower exchanges: {seconds:.1f} s", ran)
         run = ["run", self.model, "-p", "x", "--threads", "1"]
         other = ["run", str(directory / "other"), *run[2:]]
 
