@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "io/directory.hpp"
 #include "remote/curl.hpp"
@@ -71,7 +72,14 @@ std::string find_origin(const std::string& url) {
 }
 
 std::string resolve_redirect(const std::string& base, const std::string& target) {
-  return read_part(parse_url(target, base).get(), CURLUPART_URL);
+  try {
+    return read_part(parse_url(target, base).get(), CURLUPART_URL);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_argument) throw;
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("the server redirects to {}: {}", shorten(error.path(), 100), error.message()),
+                hide_query(base));
+  }
 }
 
 std::string escape_path(std::string_view path) {

@@ -15,7 +15,7 @@ bool has_scheme(std::string_view text);
 // or has a user name, a control character or no host.
 std::string find_origin(const std::string& url);
 
-// Resolves the target of a redirect. Throws bad_argument as find_origin() does.
+// Resolves the target of a redirect. Throws invalid_file where find_origin() throws bad_argument.
 std::string resolve_redirect(const std::string& base, const std::string& target);
 
 // Returns a text with bytes that a URL's path cannot hold as %XX. Keeps slashes.

@@ -3,10 +3,12 @@
 
 Results are compared with those of the same files on the disk; digests are Python's hashlib's.
 """
+import concurrent.futures
 import contextlib
 import hashlib
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -107,6 +109,45 @@ class RemoteReads(unittest.TestCase):
         self.assert_fails("forbidden", "HF_TOKEN")
         self.assertIn("no such file", self.poise("inspect", self.file("none", "absent.gguf"), code=1))
         self.assertIn("curl -LO URL", self.poise("inspect", self.file("whole", "big.bin"), code=1))
+
+    def assert_error_or(self, expected, what, *arguments):
+        """Expects the output of a sound server, or an error that is no fault of the program."""
+        environment = {**os.environ, "HF_ENDPOINT": self.server.url, "HF_HOME": str(self.folder / "home")}
+        done = subprocess.run(
+            [POISE, *arguments], cwd=self.where, env=environment, capture_output=True, text=True, timeout=60
+        )
+        self.assertIn(done.returncode, (0, 1), f"{what}: {done.stderr}")
+        self.assertNotIn("bug in Poise", done.stderr, what)
+        if done.returncode == 0:
+            self.assertEqual(done.stdout, expected, what)
+        return done.returncode
+
+    def test_wrong_headers_are_errors(self):
+        expected = self.poise("hash", self.served / REPOSITORY / "model.safetensors")
+        # Most of the time passes before further attempts.
+        with concurrent.futures.ThreadPoolExecutor(20) as runs:
+            errors = sum(
+                runs.map(lambda i: self.assert_error_or(expected, i, "hash", self.file(f"garbled-{i}")), range(100))
+            )
+        self.assertGreater(errors, 60)
+
+    def test_wrong_listings_are_errors(self):
+        expected = self.poise("hash", self.served / REPOSITORY)
+        errors = 0
+        for i in range(150):
+            dice = random.Random(i)
+
+            def garble(body):
+                changed = bytearray(body)
+                if i % 3 == 0:
+                    return bytes(changed[: dice.randrange(len(changed))])
+                for _ in range(i % 3):
+                    changed[dice.randrange(len(changed))] = dice.choice(b'\0\xff"[]{},:-0xe')
+                return bytes(changed)
+
+            self.server.garble_listing = garble
+            errors += self.assert_error_or(expected, i, "hash", self.hub())
+        self.assertGreater(errors, 50)
 
     def test_other_schemes_are_refused(self):
         for url in (

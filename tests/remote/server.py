@@ -3,17 +3,30 @@
 /files/FAULT/NAME serves a file of the folder. Faults: none, whole (sends no ranges), cut (drops each connection after
 half of the body), cut-once, circle, away (redirects to another server), changes (another ETag after the first request),
 range (answers with another range), length (Content-Length and Content-Range disagree), total (another size after the
-first request), more (sends more than announced), busy (429 twice, then the file), closed (503 for an hour), forbidden.
+first request), more (sends more than announced), busy (429 twice, then the file), closed (503 for an hour), forbidden,
+garbled-N (wrong values of headers; N chooses them).
 """
 import hashlib
 import json
 import pathlib
+import random
 import re
 import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+# Values of headers that no sound server sends.
+WRONG = {
+    "Content-Length": ("-1", "99999999999999999999999", "0x10", "", "1e3", "7, 7", "18446744073709551615"),
+    "Content-Range": ("bytes 0-", "bytes 5-1/9", "bytes */*", "0-9/10", "bytes 0-18446744073709551615/3", "x" * 70_000)
+    + ("bytes 18446744073709551615-0/1", "bytes 0-9/99999999999999999999", "bytes 0-9/*", "lines 0-9/10", "\x7f"),
+    "ETag": ("", '"', "x" * 70_000, "\x01\x02", 'W/"weak"'),
+    "Content-Encoding": ("gzip", "identity", "br, gzip", ""),
+    "Transfer-Encoding": ("chunked", "gzip", "x"),
+    "Location": ("file:///etc/passwd", "gopher://127.0.0.1/", "", "//", "http://", "http://[::1", "\x01", "x" * 70_000),
+    "Retry-After": ("-5", "nan", "1e400", "Fri, 99 Foo 2026"),
+}
 
 
 class Server(ThreadingHTTPServer):
@@ -28,6 +41,7 @@ class Server(ThreadingHTTPServer):
         self.extra_siblings = []
         self.fault = "none"  # of the files of repositories
         self.damaged = set()
+        self.garble_listing = None  # changes the text of a listing
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -60,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         with self.server.lock:
             self.server.seen.append((path, dict(self.headers)))
-        if match := re.fullmatch(r"/files/([a-z-]+)/(.*)", path):
+        if match := re.fullmatch(r"/files/([a-z0-9-]+)/(.*)", path):
             return self.send_file(match[1], self.server.folder / match[2], path)
         if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/(.*)", path):
             return self.send_listing(match[1])
@@ -82,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
                 entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
             siblings.append(entry)
         body = json.dumps({"sha": COMMIT, "siblings": siblings + self.server.extra_siblings}).encode()
+        if self.server.garble_listing is not None:
+            body = self.server.garble_listing(body)
         self.reply(200, body, Content_Type="application/json")
 
     def send_file(self, fault, path, asked):
@@ -130,6 +146,15 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "more":
             body += b"more"
         headers = {"ETag": etag, "Content-Range": f"bytes {stated}-{end - 1}/{total}", "Content-Length": str(length)}
+        if fault.startswith("garbled"):
+            dice = random.Random(fault)
+            for name in dice.sample(sorted(WRONG), dice.choice((1, 1, 2))):
+                headers[name] = dice.choice(WRONG[name])
+            if dice.random() < 0.2:
+                del headers["Content-Range"]
+            self.close_connection = True
+            status = dice.choice((206, 206, 206, 200, 204, 302, 304, 307, 416, 299))
+            return self.reply(status, body[: dice.choice((0, 1, len(body)))], **headers)
         if fault == "more":
             del headers["Content-Length"]
             headers["Transfer-Encoding"] = "chunked"
