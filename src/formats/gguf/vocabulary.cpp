@@ -247,24 +247,28 @@ void Tokens::append_unused_arrays(std::vector<Attributes::Entry>& entries) {
 
 namespace {
 
-void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
-  const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
-  const std::uint64_t count = vocabulary.size() + padding;
+// Appends unused tokens for the rows of the embedding that have no token, which llama.cpp requires.
+void pad_tokens(GgufTokenizer& form, std::uint64_t embeddings) {
+  for (std::uint64_t id = form.tokens.size(); id < embeddings; ++id) {
+    form.tokens.push_back(fmt::format("[PAD{}]", id));
+    if (!form.scores.empty()) form.scores.push_back(-1000.0F);
+    form.token_type.push_back(find_token_type_number(TokenType::unused));
+  }
+  name_repeated_tokens(form.tokens);  // a token may have the same text as padding
+}
+
+void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValues& out) {
+  const std::uint64_t count = form.tokens.size();
   out.text(make_key("model"), form.model);
   if (!out.has(make_key("pre"))) out.text(make_key("pre"), form.pre);
   ByteWriter& texts = out.array(make_key("tokens"), ValueType::text, count);
-  std::vector<std::string> tokens = form.tokens;
-  for (std::uint64_t i = 0; i < padding; ++i) tokens.push_back(fmt::format("[PAD{}]", vocabulary.size() + i));
-  name_repeated_tokens(tokens);  // a token may have the same text as padding
-  for (const std::string& text : tokens) KeyValues::append_text(texts, text);
+  for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
     ByteWriter& scores = out.array(make_key("scores"), ValueType::f32, count);
     for (const float score : form.scores) scores.f32(score);
-    for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
   }
   ByteWriter& types = out.array(make_key("token_type"), ValueType::i32, count);
   for (const std::int32_t type : form.token_type) types.i32(type);
-  for (std::uint64_t i = 0; i < padding; ++i) types.i32(find_token_type_number(TokenType::unused));
   if (!form.merges.empty()) {
     ByteWriter& merges = out.array(make_key("merges"), ValueType::text, form.merges.size());
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
@@ -341,8 +345,9 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
                     model.vocabulary->size() - embeddings, model.vocabulary->size()));
   }
   if (!form.tokenizer) return losses;
+  pad_tokens(*form.tokenizer, embeddings);
   std::ranges::move(set_default_ids(*form.tokenizer, out), std::back_inserter(losses));
-  write_form(*form.tokenizer, vocabulary, embeddings, out);
+  write_form(*form.tokenizer, vocabulary, out);
   std::size_t id = 0;
   while (id < vocabulary.size() && find_type_after_reading(vocabulary, id) == vocabulary.type(id)) ++id;
   if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {

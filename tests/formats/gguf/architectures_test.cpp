@@ -781,6 +781,24 @@ TEST(GgufArchitectures, TheOutputOfATiedModelIsStoredWhereItIsRequired) {
   }
 }
 
+// Padding of the vocabulary makes tokens with the ids that llama.cpp assumes: BOS 1 and EOS 2.
+TEST(GgufArchitectures, DefaultIdsOfPaddingAreStated) {
+  Model model = model_of(kSmall, "llama");
+  model.add(make_tensor("model.embed_tokens.weight", {3, 8}, std::vector<float>(24, 0.5F)));
+  model.vocabulary.emplace();
+  model.vocabulary->add("<unk>", 0, TokenType::normal);
+  model.vocabulary->unk_id = 0;
+  const support::TemporaryDirectory folder;
+  const SaveReport report = save(model, folder.path() / "first.gguf");
+  EXPECT_THAT(report.losses,
+              Contains("llama.cpp uses token 2, \"[PAD2]\", as the EOS token that the vocabulary lacks"));
+  const Model reread = open(folder.path() / "first.gguf");
+  EXPECT_EQ(reread.vocabulary->eos_id, 2);
+  EXPECT_THAT(reread.warnings, IsEmpty());
+  save(reread, folder.path() / "second.gguf");
+  EXPECT_EQ(support::contents(folder.path() / "second.gguf"), support::contents(folder.path() / "first.gguf"));
+}
+
 // A part of a model is written, because other programs may use it.
 TEST(GgufArchitectures, MissingTensorsAreReported) {
   Model model = model_of(kSmall, "llama");
