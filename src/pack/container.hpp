@@ -38,6 +38,10 @@ class Container {
   // a deflated member of more than 1 GiB, and if all deflated members exceed compute_decoded_limit() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
+  // Gets the beginnings of members that will be opened, several at a time, where each takes a request to a server.
+  // Leaves errors to the reads that follow.
+  virtual void prefetch(const MemberNames& /*names*/) const {}
+
   // Returns a folder as a container, with names relative to it.
   virtual std::unique_ptr<const Container> open_folder(const std::string& name) const = 0;
 

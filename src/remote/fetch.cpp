@@ -9,7 +9,6 @@
 #include <mutex>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -67,7 +66,7 @@ class Fetch {
     choose_directory();
     choose_files();
     for (const FetchedFile& file : files_) total_ = saturating_add(total_, *file.file->size);
-    run_threads();
+    run_on_threads(std::min(options_.parallel, files_.size()), [this] { work(); });
     if (failure_) std::rethrow_exception(failure_);
     if (!cache_.empty()) link_files();
     report_.files = files_.size();
@@ -123,14 +122,6 @@ class Fetch {
       if (::lstat(file.target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::bad_argument, "this exists, and is not a regular file", file.target.string());
     }
-  }
-
-  void run_threads() {
-    std::vector<std::thread> threads;
-    const std::size_t count = std::min(options_.parallel, files_.size());
-    for (std::size_t i = 1; i < count; ++i) threads.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : threads) thread.join();
   }
 
   void work() noexcept {

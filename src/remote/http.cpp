@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -439,6 +440,16 @@ class HttpClient::Transfer {
   bool is_stopped_ = false;  // the rest of the reply is not needed
   bool has_returned_ = false;
 };
+
+void run_on_threads(std::size_t count, FunctionRef<void()> work) {
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 1; i < count; ++i) threads.emplace_back([&] { work(); });
+  } catch (const std::system_error&) {
+    // Fewer threads do all of the work.
+  }
+  work();
+}
 
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { (void)load_curl(); }
 HttpClient::~HttpClient() = default;

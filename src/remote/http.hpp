@@ -56,6 +56,10 @@ struct RangeRequest {
 // repetitions, whatever the number of attempts.
 using ReceiveBytes = FunctionRef<void(std::span<const std::byte> piece)>;
 
+// Calls work() on this thread and on count - 1 others, or on fewer where the system refuses threads. Returns when all
+// calls have ended. Requires: work() does not throw, and may run on several threads.
+void run_on_threads(std::size_t count, FunctionRef<void()> work);
+
 class HttpClient {
  public:
   explicit HttpClient(HttpOptions options);

@@ -24,7 +24,7 @@ namespace poise::remote {
 
 namespace {
 
-constexpr std::uint64_t kBlock = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBlock = HttpSession::kBlock;
 constexpr std::uint64_t kMostRun = 16;         // blocks of a request
 constexpr std::uint64_t kStreamingRun = 4;     // from this run on, threads read ahead
 constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks: several threads that go forward together are one reader

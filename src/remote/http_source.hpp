@@ -20,6 +20,7 @@ class BlockCache;
 // Sources that belong together: their connections, and the blocks that they keep.
 class HttpSession {
  public:
+  static constexpr std::size_t kBlock = std::size_t{1} << 20;
   static constexpr std::size_t kMostCached = std::size_t{128} << 20;
 
   explicit HttpSession(HttpOptions options, std::size_t most_cached = kMostCached);

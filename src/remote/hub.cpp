@@ -1,7 +1,10 @@
 #include "remote/hub.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
@@ -137,6 +140,23 @@ class HubDirectory final : public Container {
   }
   bool has_file(std::string_view name) const override {
     return files_->repository().find(fmt::format("{}{}", folder_, name)) != nullptr;
+  }
+  void prefetch(const MemberNames& names) const override {
+    constexpr std::size_t kAtOnce = 8;
+    constexpr std::size_t kMost = HttpSession::kMostCached / HttpSession::kBlock / 2;  // a block of each stays
+    const std::size_t count = std::min(names.size(), kMost);
+    std::atomic<std::size_t> next = 0;
+    run_on_threads(std::min(kAtOnce, count), [&] {
+      for (std::size_t i = next++; i < count; i = next++) {
+        try {
+          const SourcePtr source = open(names[i]);
+          std::byte first{};
+          if (source->size() > 0) source->read(0, {&first, 1});
+        } catch (const std::exception&) {
+          next = count;  // the reader of the member meets the same error, and reports it
+        }
+      }
+    });
   }
   SourcePtr open(std::string_view name) const override { return files_->open(fmt::format("{}{}", folder_, name)); }
   std::unique_ptr<const Container> open_folder(const std::string& name) const override {

@@ -85,8 +85,12 @@ class RemoteReads(unittest.TestCase):
         shutil.move(self.where / "sharded", self.served / "org" / "sharded")
         shards = len(list((self.served / "org" / "sharded").glob("*.safetensors")))
         self.assertGreater(shards, 10)
-        self.poise("inspect", "hf://org/sharded")
+        shown = self.poise("inspect", "hf://org/sharded")
         self.assertLessEqual(len(self.server.seen), shards + 6)
+        self.assertEqual(
+            shown.splitlines()[1:], self.poise("inspect", self.served / "org" / "sharded").splitlines()[1:]
+        )
+        self.assertGreater(self.server.most_at_once, 1)
 
     def test_convert_streams(self):
         self.poise("convert", self.hub(), "-o", "remote.gguf", "--quantize", "q8_0")

@@ -41,6 +41,7 @@ class Server(ThreadingHTTPServer):
         self.extra_siblings = []
         self.fault = "none"  # of the files of repositories
         self.damaged = set()
+        self.at_once, self.most_at_once = 0, 0
         self.garble_listing = None  # changes the text of a listing
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -74,6 +75,13 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         with self.server.lock:
             self.server.seen.append((path, dict(self.headers)))
+            self.server.at_once += 1
+            self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
+        self.answer(path)
+        with self.server.lock:
+            self.server.at_once -= 1
+
+    def answer(self, path):
         if match := re.fullmatch(r"/files/([a-z0-9-]+)/(.*)", path):
             return self.send_file(match[1], self.server.folder / match[2], path)
         if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/(.*)", path):

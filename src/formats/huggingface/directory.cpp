@@ -336,6 +336,9 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   const auto report = [&](const std::string& tensor, const std::string& problem) {
     add_fault(faults, {Severity::error, problem, path, std::nullopt, tensor});
   };
+  MemberNames names;
+  for (const auto& [shard, promised] : shards) names.push_back(shard);
+  directory.container().prefetch(names);
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
     collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
