@@ -13,10 +13,10 @@ namespace poise::cli {
 // escaped.
 std::string make_advice(const std::vector<Remedy>& remedies);
 
-// Returns the error's text, then the advice.
+// Returns the error's text, followed by the advice.
 std::string add_advice(const Error& error);
 
-// Runs `work`, and adds the path to those of its errors about files that have no path.
+// Runs `work`. Adds the path to errors about files that do not name one.
 void add_path_to_errors(const std::string& path, const std::function<void()>& work);
 
 }  // namespace poise::cli

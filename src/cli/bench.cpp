@@ -82,10 +82,11 @@ ModelSize measure_size(const Model& model) {
 struct Timing {
   std::string_view name;
   std::size_t tokens = 0;
-  std::size_t depth = 0;  // tokens in the cache before the job
+  std::size_t depth = 0;  // the number of tokens in the cache before the job
   std::vector<double> seconds = {};
 
-  // Returns a quantile of the rounds' tokens per second. share: 0 is the slowest round, 1 the fastest.
+  // Returns a quantile of the rounds' tokens per second: that of the slowest round if `share` is 0, of the fastest if
+  // it is 1.
   double find_rate(double share) const {
     std::vector<double> sorted = seconds;
     std::ranges::sort(sorted, std::greater());
@@ -97,7 +98,7 @@ struct Timing {
   double median() const { return find_rate(0.5); }
 };
 
-// Returns the processor's name; empty if the system does not give it.
+// Returns the processor's name; empty if the system does not tell it.
 std::string read_processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -136,7 +137,7 @@ class Bench {
     // The buffer is larger than any cache, and fits the memory of small machines.
     constexpr std::size_t kBuffer = std::size_t{512} << 20;
     read_rate_ = measure_read_rate(threads_, kBuffer);
-    // The ids are random, because rare tokens may choose other experts than frequent ones.
+    // The ids are random: experts that frequent tokens do not choose are measured, too.
     std::mt19937 random(1);  // NOLINT: every run measures the same tokens
     std::uniform_int_distribution<TokenId> choose(0, static_cast<TokenId>(weights->vocabulary_size() - 1));
     std::vector<TokenId> tokens(needed);

@@ -109,16 +109,16 @@ class Chat {
   }
 
  private:
-  // On a terminal, these show who speaks.
+  // These texts begin the lines on a terminal, and show who speaks.
   static constexpr const char* kYou = "you> ";
   static constexpr std::string_view kModel = "model> ";
 
   // Describes a command of the conversation.
   struct Command {
     std::string_view name;
-    std::string_view argument;  // as /help shows it
+    std::string_view argument;  // the name of the argument in the text of /help
     std::string_view help;
-    bool (Chat::*run)(const std::string& argument);  // false ends the conversation
+    bool (Chat::*run)(const std::string& argument);  // returns false to end the conversation
   };
   static std::span<const Command> list_chat_commands() {
     static constexpr auto kCommands = std::to_array<Command>({
@@ -387,7 +387,7 @@ class Chat {
   std::optional<HistoryFile> history_;
   LineReader reader_;
   std::optional<Interrupts> interrupts_ = {};  // at the prompt of a terminal: Ctrl-C ends a program that reads a pipe
-  bool is_over_ = false;                       // Ctrl-D in a message
+  bool is_over_ = false;                       // the user has pressed Ctrl-D in a message
   bool has_interrupted_ = false;               // the last line was Ctrl-C at an empty prompt
   bool has_failed_ = false;
 };

@@ -1,4 +1,4 @@
-// ChatSession: a conversation with a model. The session keeps its state, so a turn costs only its own tokens.
+// A conversation with a model. The session keeps what it has computed, so a turn costs only its own tokens.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace poise::cli {
 
-// Holds a conversation and the session that computes it. One thread at a time uses it.
+// Holds a conversation and the session that computes it. Only one thread at a time may use it.
 class ChatSession {
  public:
   ChatSession(Session session, ChatTemplate chat, const std::string& system);
@@ -30,7 +30,7 @@ class ChatSession {
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
-  // Asks the last question again, and replaces its answer. std::nullopt without a question.
+  // Asks the last question again, and replaces its answer. Returns std::nullopt if there is no question.
   std::optional<Answer> ask_again(const GenerateOptions& options, const std::stop_token& stop,
                                   const std::function<void(std::string_view)>& on_text);
 
@@ -50,13 +50,13 @@ class ChatSession {
   const Weights& weights() const { return session_.weights(); }
 
  private:
-  std::size_t find_first_message() const;  // index of the first message after the system's
+  std::size_t find_first_message() const;  // the index of the first message after the system's
   std::vector<TokenId> tokens() const;
   // Answers the conversation, which ends with a question. Restores the conversation `before` if it throws, or if `stop`
   // is requested before the first token.
   Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
                 const std::function<void(std::string_view)>& on_text);
-  std::optional<std::size_t> find_last_question() const;  // its index
+  std::optional<std::size_t> find_last_question() const;  // its index among the messages
   // Drops the oldest messages until an answer fits, and returns their number. `tokens` are those of the conversation.
   std::size_t make_room(std::vector<TokenId>& tokens);
 
@@ -65,16 +65,16 @@ class ChatSession {
   Conversation talk_;
 };
 
-// Options of generation that /set changes.
+// The settings of the command /set: the options for generating text.
 
-// Returns names as on the command line, without dashes: "temperature", "top-k", ...
+// Returns the names of the settings: those of the command line, without dashes, such as "temperature" and "top-k".
 std::vector<std::string> list_settings();
 
 // Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument, naming the expected value, for
 // an unknown name or a wrong value; `options` then stay as they are.
 void change_setting(const std::string& text, const Weights& weights, GenerateOptions& options);
 
-// Returns "temperature 0.7, top-k 0, ...".
+// Returns all settings with their values: "temperature 0.7, top-k 0, ...".
 std::string format_settings(const GenerateOptions& options);
 
 }  // namespace poise::cli

@@ -16,13 +16,13 @@ void use_cluster(std::unique_ptr<Communicator> communicator);
 // Returns the ranks. Requires: use_cluster() was called.
 Communicator& cluster();
 
-// Returns true for commands that all ranks run; rank 0 runs others alone.
+// Returns true for commands that all ranks run. Rank 0 runs the other commands alone.
 bool is_run_by_all_ranks(std::string_view command);
 
-// Throws bad_argument if there are several ranks. `what` names the option or input that needs a single one.
+// Throws bad_argument if there are several ranks. `what` names the option or input that only works with one.
 void require_one_rank(std::string_view what);
 
-// Returns the number that rank 0 passes, on all ranks.
+// Returns, on all ranks, the number that rank 0 passes.
 std::uint64_t share_number(std::uint64_t number);
 
 // Calls read() on rank 0 alone, and returns its text, or throws its error, on all ranks.

@@ -23,7 +23,8 @@
 
 namespace poise::cli {
 
-// Ends a command with this exit code. A command with a negative answer (verify, diff) prints it and throws ExitCode{1}.
+// A command throws this to end with an exit code. A command with a negative answer (verify, diff) prints the answer and
+// throws ExitCode{1}.
 struct ExitCode {
   int code;
 };
@@ -50,7 +51,7 @@ void add_imatrix_command(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_help(CLI::App& app);
 
-// Reports of `poise convert` and `poise merge` about a conversion and a plan.
+// Functions that `poise convert` and `poise merge` call to report a conversion or a plan.
 
 // Prints warnings, losses and decoded codes on standard error.
 void print_notes(const ConvertReport& report);
@@ -58,7 +59,7 @@ void print_notes(const ConvertReport& report);
 // Prints sizes, casts, quantized types, and the tensors with the largest loss (or all tensors) on standard output.
 void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
                       bool all_tensors);
-// Prints the same and the notes as JSON (docs/json.md).
+// Prints what print_notes() and print_conversion() print, as JSON (docs/json.md).
 void print_report_json(const ConvertReport& report, const std::string& input);
 
 // Prints the plan as a table, with notes on standard error unless `quiet`.
@@ -66,10 +67,10 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
 // Prints the plan as JSON (docs/plan.md).
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
 
-// Objects that `poise inspect --json` prints.
+// Functions that print or make the JSON of `poise inspect --json`.
 
-// Prints the model opened at `path`, and the metadata keys of its file if given. Throws what finding the scale of an
-// affine tensor throws.
+// Prints the model that was opened at `path`, and the metadata keys of its file if they are given. Throws the errors of
+// finding the scale of an affine tensor.
 void print_inspection_json(const Model& model, const std::string& path,
                            const std::optional<std::vector<MetadataKey>>& keys);
 
@@ -79,13 +80,14 @@ Attributes describe_vocabulary(const Vocabulary& vocabulary);
 // poise run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 
 struct PerplexityOptions {
-  std::string file;                   // of texts, separated by empty lines; empty: no perplexity
-  std::string against;                // the base's path; empty: none
+  std::string file;                   // the file with texts, separated by empty lines; empty for no perplexity
+  std::string against;                // the path of the base model; empty for none
   std::optional<std::size_t> window;  // tokens of a window; std::nullopt: each text is computed alone
   std::optional<std::size_t> stride;
 };
 
-// Adds --perplexity, --against, --window, --stride. Returns the first. Requires: the options outlive the command.
+// Adds --perplexity, --against, --window and --stride. Returns the option --perplexity. Requires: `options` outlive the
+// command.
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options);
 
 // Prints the perplexity as a table, or with `json` as an object. Returns the number of tokens that were predicted.
@@ -96,7 +98,7 @@ std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<c
 // poise run --prompts: many prompts from a file, several at a time.
 
 struct PromptsOptions {
-  std::string file;    // "-": standard input; empty: no prompts
+  std::string file;    // "-" for standard input; empty for no prompts
   std::string output;  // empty or "-": standard output
   bool force = false;  // replaces an output that exists
   std::size_t parallel = 8;
@@ -107,7 +109,7 @@ struct PromptsOptions {
 // Returns the name of the file that holds the answers until all of them are there.
 std::string make_partial_name(const std::string& output);
 
-// Adds --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
+// Adds --prompts, -o, --force and --parallel. Returns the option --prompts. Requires: `options` outlive the command.
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options);
 
 struct PromptsSummary {
@@ -116,17 +118,17 @@ struct PromptsSummary {
   std::size_t tokens = 0;  // generated tokens
 };
 
-// Reads a prompt from each line, a JSON object, and writes an answer for each, in the same order. Continues where the
-// same command was interrupted. Throws invalid_file, with the line, for other objects; bad_argument for an output that
-// is an input, that exists, or that another command began.
+// Reads a prompt from each line, which is a JSON object, and writes the answers in the same order. Continues where an
+// earlier run of the same command was interrupted. Throws invalid_file, with the line, for other objects; bad_argument
+// if the output is also an input, exists already, or was begun by another command.
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);
 
-// The following function is for mapped files that another program truncates.
+// Mapped files that another program makes shorter while Poise reads them.
 
-// Sets a handler: from now on, reading a missing page ends the process with a message and exit code 1 instead of a core
-// dump. (A program that uses the library avoids this signal with IoMode::read.)
+// Sets a signal handler: from now on, reading a page that is missing ends the process with a message and exit code 1
+// instead of a core dump. (A program that uses the library can avoid this signal with IoMode::read.)
 void report_files_that_shrink();
 
 }  // namespace poise::cli

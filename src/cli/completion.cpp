@@ -1,4 +1,7 @@
-// poise completion: scripts that complete commands, options, their values and names of tensors in a shell.
+// poise completion: prints scripts with which a shell completes commands, options, their values and names of tensors.
+//
+// The scripts are made from the option parser's own table. For the names of tensors they run the command itself, which
+// takes a few milliseconds, because only headers are read.
 //
 // The scripts are made from the option parser's own table. They ask the command itself for the names of tensors, which
 // takes a few milliseconds, as only headers are read.
@@ -56,12 +59,12 @@ std::vector<std::string> list_written_formats() {
   return names;
 }
 
-// Returns "FILE" of "--vocab FILE" and of an argument.
+// Returns the name of an option's or argument's value: "FILE" for "--vocab FILE".
 std::string find_value_name(const CLI::Option& option) {
   return option.get_positional() ? option.get_name(true, false) : option.get_type_name();
 }
 
-// Returns false for flags.
+// Returns true for options that take a value, and false for flags.
 bool has_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
 Completion find_completion(const CLI::Option& option) {
@@ -79,7 +82,7 @@ Completion find_completion(const CLI::Option& option) {
   return {};
 }
 
-// Returns "--output" and "-o", with their dashes.
+// Returns all names of an option with their dashes: "--output" and "-o".
 std::vector<std::string> list_spellings(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -131,7 +134,7 @@ std::string make_bash_action(const Completion& completion, const CLI::App& app) 
   return ":";
 }
 
-// Begins the bash script: its helper functions, and the first lines of _poise(), which completes.
+// The beginning of the bash script: helper functions, and the first lines of _poise(), the function that completes.
 constexpr std::string_view kBashFunctions =
     R"sh(# Completion of poise in bash: eval "$(poise completion bash)" in ~/.bashrc.
 _poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }

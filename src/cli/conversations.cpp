@@ -14,7 +14,7 @@
 namespace poise::cli {
 namespace {
 
-// Returns "chatml, llama2, ...".
+// Returns the names of the built-in templates: "chatml, llama2, ...".
 std::string list_built_ins() {
   std::vector<std::string_view> names;
   for (const BuiltInTemplate& row : get_built_in_templates()) names.push_back(row.name);

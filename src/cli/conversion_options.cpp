@@ -30,7 +30,7 @@
 namespace poise::cli {
 namespace {
 
-// Throws bad_argument for two types. The library would do so with its own names of options.
+// Throws bad_argument if two options give a type. The library would throw, too, but with its own names of the options.
 void require_one_type(const ConvertOptions& options) {
   if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
   throw Error(ErrorKind::bad_argument,
@@ -94,7 +94,7 @@ std::string list_quantize_types() {
     table.add({fmt::format("qint{}:mse", width), bits(width), affine, "with the least squared error"});
   }
   for (const Groups usual : {Groups{8}, Groups{4}}) {
-    constexpr double kScaleBits = 32;  // the scale and the zero point of a group
+    constexpr double kScaleBits = 32;  // bits of the scale and the zero point of a group
     table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
                groups, fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
   }

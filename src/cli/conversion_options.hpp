@@ -24,8 +24,8 @@ struct ConversionArguments {
   bool writes_stream() const { return output == "-"; }
 };
 
-// Adds -o, --to, --dtype, --quantize and the others, and lists types and formats below the options. `output`: the names
-// of the output's option.
+// Adds the options -o, --to, --dtype, --quantize and others. The help lists types and formats below the options.
+// `output` holds the names of the option for the output.
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
 // Completes the options after parsing. Throws bad_argument, with the command's names, for options that exclude each

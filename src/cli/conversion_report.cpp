@@ -71,7 +71,7 @@ void print_tensors(std::span<const Quantized> quantized, const std::string& head
   fmt::print("\n{}{}", heading, table.text());
 }
 
-// Prints types, and the tensors that lost most; or all tensors.
+// Prints the types, and the tensors with the largest loss, or all tensors if `all` is true.
 void print_quantized(std::vector<Quantized> quantized, bool all) {
   constexpr std::size_t kWorst = 5;
   if (quantized.empty()) return;
@@ -87,7 +87,7 @@ void print_quantized(std::vector<Quantized> quantized, bool all) {
 
 // Explains the padding, which may be most of a small model's file.
 void print_padding(const ConvertReport& report, const WriteOptions& options) {
-  constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
+  constexpr std::uint64_t kNoticeable = 4;  // padding is reported if it is at least a quarter of the file
   const auto& allowed = find_format_by_name(report.format).options.align;
   if (!allowed || report.bytes_padding < report.bytes_out / kNoticeable) return;
   const std::uint64_t align = options.align.value_or(allowed->usual);

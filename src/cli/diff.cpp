@@ -139,7 +139,7 @@ void compare(DiffArguments& options) {
   for (const Model* const model : {&a, &b}) require_same_headers(*model, cluster());
   options.diff.progress = make_progress(options.progress, "diff");
   const DiffReport report = diff(a, b, options.diff, cluster());
-  options.diff.progress = {};  // erases the bar
+  options.diff.progress = {};  // the destructor of the old callback erases the bar
   if (options.json) {
     print_json(report);
   } else if (!options.progress.quiet) {

@@ -1,4 +1,4 @@
-// poise edit: change a file's attributes without touching its tensors.
+// poise edit: changes a file's attributes without touching its tensors.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,10 +21,10 @@ struct EditArguments {
   std::vector<std::string> set;
   AttributeChanges changes;
   bool copy = false;
-  std::string output;  // of the copy; empty: in place of the file
+  std::string output;  // the path of the copy; empty if the file itself is edited
 };
 
-// Returns the words for the way in which an edit changed the file, or would change it.
+// Returns a phrase for what an edit did to the file, or would do in a dry run.
 std::string_view describe_action(EditReport::Way way, bool is_dry_run) {
   switch (way) {
     case EditReport::Way::appended: return is_dry_run ? "would append" : "appended";

@@ -71,7 +71,7 @@ class Embed {
     return tokens;
   }
 
-  // Prints {"embedding", "tokens"}, a line for each text.
+  // Prints a line for each text: the JSON object {"embedding", "tokens"}.
   void print_vectors(const std::vector<Tokens>& texts) {
     const std::vector<float> all = embedder_.embed(texts);
     for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -1,5 +1,5 @@
-// poise hash: SHA-256 of every part over decoded bytes, in the format of sha256sum, and one for the model; for zTensor
-// 2 its content digest.
+// poise hash: prints the SHA-256 of the decoded bytes of every part, in the format of sha256sum, and a hash of the
+// model; for zTensor 2 also the content digest.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// poise help: the screens of --help, under a name that many try first.
+// poise help: shows what --help shows, under a name that many users try first.
 #include "cli/help.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
   }
 }
 
-// Returns "  NAME      description".
+// Returns the help text of one option or command: "  NAME      description".
 std::string make_entry(std::string_view name, std::string_view description) {
   constexpr std::size_t kIndent = 26;
   std::string line = fmt::format("  {}", name);
@@ -57,7 +57,8 @@ std::string make_entry(std::string_view name, std::string_view description) {
   return line + "\n";
 }
 
-// Paints a heading if both outputs have colours: help goes to standard output, but to standard error without a command.
+// Colours a heading if standard output and standard error both show colours: help goes to standard output, but to
+// standard error if no command is given.
 std::string paint_heading(std::string_view text) {
   return has_colors(STDERR_FILENO) ? paint(text, Color::bold, STDOUT_FILENO) : std::string(text);
 }
@@ -78,7 +79,7 @@ std::string describe_usage(const CLI::Option& option) {
   return option.get_required() ? text : "[" + text + "]";
 }
 
-// Returns "-n, --max-tokens N".
+// Returns the names of an option and of its value: "-n, --max-tokens N".
 std::string format_option_name(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -183,7 +184,7 @@ void add_help(CLI::App& app) {
 
 namespace {
 
-// Holds CLI11's phrase between the names of two options, and the one that replaces it.
+// Holds the words that CLI11 puts between the names of two options, and Poise's words for them.
 struct Phrase {
   std::string_view theirs;
   std::string_view ours;

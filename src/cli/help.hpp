@@ -13,7 +13,7 @@ namespace poise::cli {
 // Returns the layout of help: names in a column, descriptions next to them, each argument once.
 std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
-// Returns "poise diff A B [OPTIONS]".
+// Returns how a command is called: "poise diff A B [OPTIONS]".
 std::string make_usage_line(const CLI::App& command);
 
 // Returns the help of the whole command, also if a subcommand was parsed.
@@ -21,14 +21,15 @@ std::string make_overview(const CLI::App& app);
 
 // Suggestions for misspelled commands and options.
 
-// Returns the name that the user probably meant: it differs by at most one letter in three, ignoring case and leading
-// dashes, or begins with the given letters, three or more. Null if there is no such name. Valid as long as `names`.
+// Returns the name that the user probably meant, or null if no name is similar. A name is similar if at most one letter
+// in three differs, ignoring case and leading dashes, or if it begins with the given letters, three or more. The result
+// points into `names`.
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
 // Throws bad_argument with a suggestion if the first argument is an unknown command, or an unknown option. CLI11 only
 // reports that a command is missing.
 void require_known_command(const CLI::App& app, int argc, char** argv);
-// Does the same for the name of a command.
+// Throws bad_argument with a suggestion if `given` is not the name of a command.
 void require_known_command(const CLI::App& app, std::string_view given);
 
 // Throws bad_argument with a suggestion for an unknown option of the chosen command. CLI11 lists it, and the value

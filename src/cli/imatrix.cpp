@@ -61,7 +61,7 @@ std::vector<std::filesystem::path> list_imatrix_inputs(const ImatrixArguments& o
   return inputs;
 }
 
-// Returns the sums of an interrupted run, which the output has.
+// Returns the sums that an interrupted run has saved in the output file.
 std::optional<Imatrix> read_begun(const ImatrixArguments& options) {
   std::error_code error;
   if (!options.resume || !std::filesystem::exists(options.output, error)) return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<Imatrix> add_earlier(const ImatrixArguments& options) {
   return sum;
 }
 
-// Shows chunks as parts of the text's bytes, so that there is a rate.
+// Counts progress in bytes of the text instead of chunks, so that a rate can be shown.
 Progress make_chunk_progress(const ProgressOptions& options, std::size_t bytes) {
   Progress display = make_progress(options, "imatrix");
   if (!display) return {};
@@ -138,7 +138,7 @@ Imatrix measure_text(ImatrixArguments& options, const std::optional<Imatrix>& be
   return complete(std::move(sums));
 }
 
-// Warns of experts without tokens, once for entries of a layer that lack the same ones.
+// Warns of experts that got no tokens, once for all matrices of a layer that lack the same experts.
 void print_gaps(const std::vector<ImatrixGap>& gaps) {
   std::string last;
   for (const ImatrixGap& gap : gaps) {

@@ -130,7 +130,7 @@ void print_interpreted(const Model& model) {
   if (const auto adapter = parse_adapter(model, nullptr)) print_map("adapter", summarize_adapter(*adapter));
   print_map("delta", summarize_delta(model));
   Attributes attributes = model.attributes;
-  attributes.erase(kDeltaKey);  // the summary has its fields; names and texts may be long
+  attributes.erase(kDeltaKey);  // the summary shows the fields of this attribute; its text may be long
   print_map("attributes", attributes);
   print_summary(model);
 }

@@ -37,7 +37,7 @@ Attributes describe_stored_as(const StoredAs& stored) {
   return map;
 }
 
-// Streams the JSON. A Value of all tensors would take many times the model's memory and time.
+// Prints the JSON while it is made. A Value of all tensors would take many times the model's memory and time.
 class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {

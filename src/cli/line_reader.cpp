@@ -145,8 +145,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kKept = 1000;                   // lines
-constexpr std::size_t kMostLines = 2 * kKept;         // the file is shortened beyond them
+constexpr std::size_t kKept = 1000;                   // the number of lines that remain when the file is shortened
+constexpr std::size_t kMostLines = 2 * kKept;         // the file is shortened if it has more lines
 constexpr ::off_t kMostBytes = ::off_t{4} << 20;      // read from the end of the file
 constexpr ::mode_t kPrivateFile = S_IRUSR | S_IWUSR;  // 0600
 constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700

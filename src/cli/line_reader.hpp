@@ -25,7 +25,7 @@ using Completer = std::function<std::optional<std::vector<std::string>>(std::str
 // Reads lines from standard input.
 class LineReader {
  public:
-  // Begins with `earlier`, the lines of the history, the oldest first.
+  // `earlier` holds the first lines of the history, the oldest first.
   explicit LineReader(Completer completer = {}, const std::vector<std::string>& earlier = {});
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -61,7 +61,7 @@ class LineReader {
   TextInput input_;
 };
 
-// Lines that were typed in earlier conversations, for the arrow keys.
+// The history: lines that were typed in earlier conversations, for the arrow keys.
 
 // Keeps the lines in a file that only its owner can read. Each is a JSON string, so that a text of several lines is one
 // entry. No error of the file ends a conversation: the history then stays empty.
@@ -83,7 +83,7 @@ class HistoryFile {
   FileDescriptor fd_;
 };
 
-// Interrupts: Ctrl-C stops one piece of work instead of the program.
+// Ctrl-C stops one piece of work instead of the program.
 
 // Keeps Ctrl-C from ending the program while it exists.
 class Interrupts {

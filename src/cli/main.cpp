@@ -1,5 +1,5 @@
-// The command `poise`: parses arguments, runs a command, returns the exit code: 0 done, 1 bad file or answer, 2 wrong
-// usage.
+// The command `poise`. Parses the arguments, runs a command, and returns its exit code: 0 if it succeeded, 1 for a bad
+// file or a negative answer, 2 for wrong usage.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -118,12 +118,12 @@ int run(int argc, char** argv) {
     code = exit.code;
   }
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
-  // An earlier write failed, whose errno is lost.
+  // An earlier write failed; its errno is no longer known.
   if (std::ferror(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
   return code;
 }
 
-// Returns the exit code. Reports all errors.
+// Runs the command, reports all errors, and returns the exit code.
 int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);

@@ -23,7 +23,7 @@ namespace poise::cli {
 namespace {
 
 struct MergeArguments : ConversionArguments {
-  std::vector<std::string> models;  // paths with weights, or the file of a recipe
+  std::vector<std::string> models;  // the models' paths with their weights, or the path of a recipe
   MergeRecipe recipe;
   std::string base;
 };
@@ -44,7 +44,7 @@ MergeSource parse_source(const std::string& text) {
   return source;
 }
 
-// Parses "NAME=NUMBER" or "NAME=true".
+// Parses the value of a parameter of the merge method: "NAME=NUMBER" or "NAME=true".
 void parse_parameter(const std::string& text, MergeSettings& settings) {
   const auto equals = text.find('=');
   const std::string value = equals == std::string::npos ? "" : to_lower_ascii(text.substr(equals + 1));
@@ -75,7 +75,7 @@ MergeRecipe read_recipe(const MergeArguments& options) {
   return recipe;
 }
 
-// Turns the weights of slerp's two models into its parameter t, the share of the second one.
+// Converts the weights of slerp's two models to its parameter t, the share of the second model.
 void use_weights_as_t(MergeRecipe& recipe) {
   std::vector<MergeSource>& sources = recipe.slices.front().sources;
   if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2) return;

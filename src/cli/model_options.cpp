@@ -80,7 +80,7 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// Parses "ID=X".
+// Parses the value of --bias, "ID=X": a token and what is added to its score.
 std::pair<TokenId, float> parse_bias(const std::string& text) {
   const std::size_t equals = text.find('=');
   const auto id = parse_number_text<TokenId>(std::string_view(text).substr(0, equals));

@@ -19,8 +19,8 @@
 
 namespace poise::cli {
 
-// Opens a model to compute with. Adds the config.json and the tokenizer next to weights without a configuration; a note
-// reports this unless `quiet`. Throws what open() throws.
+// Opens a model to compute with. If the model has no configuration, adds the config.json and the tokenizer from its
+// directory; a note reports this unless `quiet`. Throws what open() throws.
 Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet);
 
 struct ModelOptions {
@@ -36,7 +36,7 @@ struct ModelOptions {
   // Loads this rank's share of a model's weights. Throws what load_weights() throws.
   std::shared_ptr<const Weights> load(const Model& model) const;
 
-  // Returns the given paths, and the files in those that are directories.
+  // Returns the given paths. A path of a directory stands for the files in it.
   std::vector<std::filesystem::path> files() const;
 };
 
@@ -48,7 +48,7 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 // Adds the options that set `options`, and returns them. Requires: `options` outlives the command.
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
 // Sets the sampling options that were not given to the values in the model's files; a note lists them unless `quiet`.
-// `given`: the options that add_generate_options() returned.
+// `given` holds the options that add_generate_options() returned.
 void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
                            bool quiet);
 // Adds --threads, --context, --exact, --cache.
@@ -56,7 +56,8 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 
 // Adds --draft.
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
-// Returns the draft of the option's value: "lookup", or a model, which this opens. std::nullopt if the text is empty.
+// Returns the draft that the option's value names: "lookup", or a model, which this function opens. Returns
+// std::nullopt if the text is empty.
 std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet);
 
 // Throws bad_argument for invalid options, before any work.
@@ -64,13 +65,13 @@ void check_generate_options(const GenerateOptions& options);
 
 // Reads models from a path, a URL, standard input or a pipe.
 
-// Returns true for "-", which is standard input, for pipes, and for URLs.
+// Returns true for "-" (standard input), for pipes, and for URLs.
 bool is_stream_or_url(const std::string& path);
 
 // Returns the file or directory at a path, or the file in a stream. Throws what Source::open() throws, and bad_argument
 // for a terminal and for a second use of standard input.
 Input open_input(const std::string& path, const ReadOptions& options);
-// Returns the model of such an input. Throws what open() throws, too.
+// Returns the model in a file, a directory or a stream. Throws the errors of open_input() and open().
 Model open_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace poise::cli

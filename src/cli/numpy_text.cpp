@@ -24,7 +24,8 @@ constexpr std::size_t kMostPrinted = 1 << 20;
 
 struct Number {
   double value = 0;
-  DType dtype = DType::f64;  // the printed digits are the shortest that identify the value in this type
+  DType dtype =
+      DType::f64;  // the type of the number: the printed digits are the shortest that identify it in this type
 };
 
 // Returns the number in scientific form, with the fewest digits that identify it in its type.
@@ -62,7 +63,8 @@ Digits find_digits(const Number& number) {
   return {static_cast<int>(last - first), exponent};
 }
 
-// Returns "1.5", "2.": the fewest digits that identify the number, at most 8 after the point.
+// Returns a number without exponent, such as "1.5" or "2.": with the fewest digits that identify it, and at most 8
+// after the point.
 std::string format_positional(const Number& number) {
   if (number.value == 0) return std::signbit(number.value) ? "-0." : "0.";
   const Digits digits = find_digits(number);
@@ -81,7 +83,7 @@ std::string format_scientific(const Number& number, int places, std::size_t expo
   return text.substr(0, e) + (places == 0 ? "." : "") + text.substr(e, 2) + exponent;
 }
 
-// Formats all printed numbers alike, each as wide as the widest.
+// Formats all printed numbers in the same form, and pads them to the width of the widest.
 std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   double largest = 0;
   double smallest = HUGE_VAL;

@@ -21,7 +21,7 @@ void add_io_option(CLI::App& command, ReadOptions& options);
 // Adds --lora PATH[:SCALE].
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
 
-// Adds --only and --skip: globs over tensor names. `verb` begins the description of --only: "Compare".
+// Adds --only and --skip, which take patterns of tensor names. `verb` begins the description of --only: "Compare".
 void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
                          const std::string& verb);
 
@@ -44,7 +44,7 @@ void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 
 // Help about formats, from their rows in the registry.
 
-// Returns "Formats:" and a line for each.
+// Returns the heading "Formats:" and a line for each format.
 std::string list_formats();
 
 // Returns "zt, zt1": the formats for which `is_meant` is true.

@@ -45,7 +45,8 @@ std::vector<std::string> split_texts(std::string_view content) {
   return texts;
 }
 
-// Returns a callback that advances the meter by a text's bytes, in proportion to the tokens that were computed.
+// Returns a callback that advances the meter by the bytes of a text, in proportion to the number of its tokens that are
+// computed.
 Progress make_byte_progress(Meter& meter, std::size_t bytes, const std::string& item) {
   return [&meter, bytes, item, before = std::make_shared<std::uint64_t>(0)](const ProgressEvent& tokens) {
     const std::uint64_t done = bytes * tokens.done / tokens.total;

@@ -27,7 +27,7 @@ enum class ProgressDisplay : std::uint8_t {
 };
 
 struct ProgressOptions {
-  std::optional<ProgressDisplay> display;  // default: none if quiet, else automatic
+  std::optional<ProgressDisplay> display;  // by default none if the command is quiet, else automatic
   bool quiet = false;
 };
 
@@ -40,7 +40,7 @@ Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Totals of tensors, elements and bytes.
 
-// Holds a sum; std::nullopt if it exceeds 64 bits, as sizes of sparse, compressed or shared parts can in a small file.
+// A sum, or std::nullopt if it exceeds 64 bits, which sizes of sparse, compressed or shared parts can in a small file.
 using Total = std::optional<std::uint64_t>;
 
 inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
@@ -65,9 +65,9 @@ struct Totals {
   }
 };
 
-// Returns "14,483,464,192"; "2^64 or more" on overflow.
+// Returns the sum with commas between groups of three digits, "14,483,464,192", or "2^64 or more" on overflow.
 std::string group_digits(Total total);
-// Appends the same text.
+// Appends the text of group_digits().
 void append_grouped(std::string& out, Total total);
 
 // JSON on standard output.
@@ -79,7 +79,7 @@ class JsonOutput {
  public:
   JsonWriter* operator->() { return &writer_; }
 
-  // Writes an array: calls `add` for each item, which writes it.
+  // Writes an array. `add` is called for each item, and writes it.
   template <typename Items, typename Add>
   void write_list(std::string_view key, const Items& items, Add&& add) {
     writer_.key(key);
@@ -94,7 +94,7 @@ class JsonOutput {
   void finish() { fmt::print("{}\n", writer_.take()); }
 
  private:
-  // Prints the text that was written so far if it is longer than a piece.
+  // Prints the text that has been written so far, if it is long enough.
   void flush() {
     if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
   }

@@ -252,7 +252,7 @@ class AnswerWriter {
     return line;
   }
 
-  // Begins to write, after the last next_key(): cuts off a line that is not whole.
+  // Begins to write. Cuts off a last line that is not whole. Call this after the last next_key().
   void begin_writing() {
     if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0)
       throw_system_error("write", partial_);
@@ -264,7 +264,7 @@ class AnswerWriter {
       throw_system_error("write", partial_);
   }
 
-  // Makes the output from the unfinished file, and removes that.
+  // Makes the output from the unfinished file, and removes the unfinished file.
   void finish() {
     if (!is_file()) return;
     AtomicFile output(path_, overwrite_);
@@ -290,13 +290,13 @@ class AnswerWriter {
   static constexpr std::size_t kKeyDigits = 16;
   static constexpr std::string_view kBeginning = R"({"poise":"run --prompts",)";
 
-  std::string path_;  // empty: standard output
+  std::string path_;  // empty for standard output
   std::string partial_;
   bool overwrite_;
   File file_;
   std::optional<TextInput> lines_;
   std::uint64_t size_ = 0;
-  std::uint64_t kept_ = 0;  // bytes of whole lines
+  std::uint64_t kept_ = 0;  // the number of bytes of the whole lines
 };
 
 // Describes everything that answers depend on, except their prompts.
@@ -329,7 +329,7 @@ std::string describe_run(const Weights& weights, const PromptsOptions& prompts, 
   return to_json(run);
 }
 
-// Adds the files that hold the tensors to `files`.
+// Adds to `files` the paths of the files that hold the model's tensors.
 void add_tensor_files(const Weights& weights, std::vector<std::filesystem::path>& files) {
   std::set<std::string> names;
   for (const Tensor& tensor : weights.parts().tensors) {
@@ -421,7 +421,8 @@ class PromptsRun {
     summary_.tokens += tokens.size();
   }
 
-  // Writes the answers whose predecessors are written, so that answers have the order of their prompts.
+  // Writes the answers that are ready, as far as all answers before them are written, so that they keep the order of
+  // the prompts.
   void write_ready_answers() {
     for (auto first = ready_.begin(); first != ready_.end() && first->first == written_; first = ready_.erase(first)) {
       writer_.write(first->second.key, first->second.line);
@@ -442,13 +443,13 @@ class PromptsRun {
   std::shared_ptr<const Weights> weights_;
   const SessionOptions& session_;
   const GenerateOptions& generate_;
-  AnswerWriter writer_;  // refuses an output before the prompts are read
+  AnswerWriter writer_;  // the constructor refuses a wrong output before the prompts are read
   PromptReader reader_;
   BatchGenerator batch_;
   PromptsSummary summary_;
   bool is_end_ = false;
   std::size_t written_ = 0;
-  // The keys are the batch's ids of the texts, which count prompts from 0.
+  // The key is the number by which the batch knows the text; it counts prompts from 0.
   std::map<std::size_t, Asked> asked_;
   std::map<std::size_t, Answer> ready_;
 };

@@ -28,7 +28,7 @@ namespace {
 
 struct RunArguments {
   ModelOptions model;
-  std::optional<std::string> prompt;  // TEXT or -p; "-": standard input
+  std::optional<std::string> prompt;  // the argument TEXT or option -p; "-" for standard input
   std::string prompt_file;            // -f
   std::vector<TokenId> tokens;
   GenerateOptions generate;
@@ -200,7 +200,7 @@ class Run {
     return tokens;
   }
 
-  // Feeds the prompt. If a conversation does not fit, the error names its file.
+  // Computes the prompt. If a conversation does not fit, the error names its file.
   void feed(Session& session, const std::vector<TokenId>& prompt) const {
     try {
       session.feed(prompt);
@@ -235,7 +235,7 @@ class Run {
     print_generated(stream.finish() + "\n");
   }
 
-  // Prints ids in the form of --tokens.
+  // Prints the ids of tokens as the option --tokens takes them.
   void print_ids(Session& session, const std::vector<TokenId>& prompt) {
     print_now(fmt::format("{}", fmt::join(prompt, ",")));
     generate(session, [](TokenId token) { print_now(fmt::format(",{}", token)); });
@@ -266,7 +266,7 @@ class Run {
     print_now(to_json(answer) + "\n");
   }
 
-  // Returns the chosen token and the best ones, by the model's own scores.
+  // Returns the log probabilities of the chosen token and of the best ones, by the model's own scores.
   Attributes list_log_probabilities(const Session& session, TokenId chosen) const {
     const auto entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};
@@ -313,7 +313,8 @@ class Run {
   bool is_full_ = false;                       // true: the text ended because the context is full
 };
 
-// Sets the prompt: the text of -f, or of standard input for "-", or if a file or pipe is there and no prompt is given.
+// Sets the prompt to the text of -f, or to that of standard input: for "-", or if standard input is a file or pipe and
+// no prompt is given.
 void read_prompt(RunArguments& options) {
   const bool has_other = !options.tokens.empty() || !options.conversation.messages.empty() ||
                          !options.prompts.file.empty() || !options.perplexity.file.empty();

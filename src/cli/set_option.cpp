@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMostFileBytes = 64 << 20;
 
-// Returns the whole of a text file, to the byte. "-": standard input.
+// Returns the exact content of a text file, or of standard input for "-".
 std::string read_value(const std::string& path) {
   std::string text;
   if (path == "-") {
@@ -30,7 +30,8 @@ std::string read_value(const std::string& path) {
   return text;
 }
 
-// Divides "KEY=TEXT" at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
+// Divides "KEY=TEXT" at the first "=". The text of "KEY=@FILE" is the content of the file, that of "KEY=@@TEXT" is
+// "@TEXT".
 std::pair<std::string, std::string> parse_setting(const std::string& given) {
   const auto equals = given.find('=');
   if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");

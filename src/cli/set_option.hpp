@@ -14,9 +14,9 @@ namespace poise::cli {
 // Adds the option, which may be repeated. parse_settings() reads its values after the other options.
 CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description);
 
-// Returns each "KEY=TEXT" as key and text, divided at the first "="; "KEY=@FILE" has the file's text ("-": standard
-// input), and "KEY=@@TEXT" the text "@TEXT". Throws what refuse() throws, bad_argument for a file that is not UTF-8 or
-// too long, and what reading throws.
+// Divides each "KEY=TEXT" at the first "=", and returns the keys and texts. The text of "KEY=@FILE" is the content of
+// the file ("-" for standard input), that of "KEY=@@TEXT" is "@TEXT". Throws what refuse() throws; bad_argument for a
+// file that is not UTF-8 or too long; and the errors of reading the file.
 std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std::string>& values);
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// poise show: prints the numbers of a tensor, or of a slice, as NumPy does, and the places of its bytes.
+// poise show: prints the numbers of a tensor, or of a slice of it, as NumPy does, or where its bytes are.
 #include <algorithm>
 #include <memory>
 #include <optional>

@@ -21,9 +21,9 @@ namespace {
 
 // Maps another program's name of a command or option to Poise's.
 struct Synonym {
-  std::string_view command;  // the command of the option; empty if `given` is a command
+  std::string_view command;  // the command that has the option; empty if `given` is a command
   std::string_view given;
-  std::string_view meant;  // a command with its options, or an option or argument
+  std::string_view meant;  // what Poise calls it: a command with its options, or an option or argument
 };
 
 constexpr auto kSynonyms = std::to_array<Synonym>({
@@ -56,7 +56,8 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
     {"chat", "-m", "the argument PATH"},
 });
 
-// Returns the edit distance: insertions, deletions, replacements, and swaps of neighbours.
+// Returns the edit distance of two words: the number of insertions, deletions, replacements, and swaps of neighbours
+// that turn one into the other.
 std::size_t measure_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -78,8 +79,8 @@ std::string_view remove_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// Returns "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is the command of an option; empty
-// if `given` is a command.
+// Returns a hint at the end of a message: "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is
+// the command that has the option; it is empty if `given` is a command.
 std::string suggest_meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });

@@ -47,7 +47,7 @@ std::string read_prompt_file(const std::string& path) {
   std::string text = read_text_file(path);
   if (!text.ends_with('\n')) return text;
   text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();  // of a file from Windows
+  if (text.ends_with('\r')) text.pop_back();  // the line ends of a file from Windows have one
   return text;
 }
 

@@ -36,14 +36,14 @@ class TextInput {
   bool has_line() const { return buffer_.find('\n', begin_) != std::string::npos; }
 
  private:
-  // Reads a piece; false at the end. Rank 0 reads standard input for all ranks.
+  // Reads more text into the buffer. Returns false at the end. Rank 0 reads standard input for all ranks.
   bool fill();
   std::size_t read_piece(char* to) const;
 
   std::FILE* file_;
   std::string name_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of the text in buffer_ that read_line() has not returned
+  std::size_t begin_ = 0;  // where the text begins that read_line() has not returned
   bool has_begun_ = false;
 };
 

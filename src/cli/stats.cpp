@@ -30,7 +30,8 @@ struct StatsColumn {
   std::string_view name;
   std::string (*text)(const TensorStatistics& tensor);
   double (*key)(const TensorStatistics& tensor);
-  // Returns how many such numbers a tensor has: the column is printed if one has any. Null: it is always printed.
+  // Returns how many numbers of this kind a tensor has. The column is printed if any tensor has one. If this is null,
+  // the column is always printed.
   std::uint64_t (*rare_count)(const TensorStatistics& tensor) = nullptr;
 };
 
@@ -47,7 +48,7 @@ std::string format_share(std::uint64_t count, const TensorStatistics& tensor) {
   return fmt::format("{:.{}f}%", share, share < 1 ? 2 : share < 99.95 || count == tensor.elements ? 1 : 3);
 }
 
-// Returns the rms of the largest channel, divided by that of the tensor.
+// Returns the root mean square (rms) of the channel with the largest one, divided by that of the tensor.
 double compute_channel_ratio(const TensorStatistics& tensor) {
   return tensor.largest_channel && tensor.rms > 0 ? tensor.largest_channel->rms / tensor.rms : 0;
 }

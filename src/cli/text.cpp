@@ -30,8 +30,8 @@ std::size_t measure_width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
-// Returns the number of bytes of a character at the front of a text that terminals obey instead of showing it: a
-// control character, or one that changes the direction of text. 0: the text begins with another one.
+// Returns the size of the control character with which a text begins: one that a terminal obeys instead of showing it,
+// or one that changes the direction of text. Returns 0 if the text begins with another character.
 std::size_t measure_control(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
@@ -43,7 +43,7 @@ std::size_t measure_control(std::string_view text) {
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
-// Is true for bytes with which a control character may begin.
+// Has true for each byte with which a control character may begin.
 constexpr auto kMayBeginControl = [] {
   std::array<bool, 256> table{};
   std::fill_n(table.begin(), 0x20, true);

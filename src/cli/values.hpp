@@ -51,7 +51,7 @@ std::string find_long_name(const std::string& names);
 // Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
 CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
                         const std::string& description, const std::function<void(const std::string& text)>& parse);
-// Adds such an option that may be repeated.
+// Adds an option that may be repeated, and whose values `parse` reads.
 CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
                              const std::string& description, const std::function<void(const std::string& text)>& parse);
 
@@ -66,7 +66,7 @@ requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command,
   return add_parsed(command, names, "N", description, set)->default_str(fmt::format("{}", value));
 }
 
-// Adds such an option without a default.
+// Adds an option whose value is a number, and which has no default.
 template <typename Number>
 CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
                         const std::string& description, const NumberRange<Number>& range = {}) {
@@ -99,7 +99,8 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
   return add_parsed(command, names, all("|"), description, set);
 }
 
-// Return checks for CLI::Option::check(): the value is not empty; it is not empty, and UTF-8.
+// Each function returns a check for CLI::Option::check(): that the value is not empty, or that it is UTF-8 and not
+// empty.
 CLI::Validator make_nonempty_check();
 CLI::Validator make_text_check();
 

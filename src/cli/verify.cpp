@@ -27,7 +27,7 @@ namespace {
 
 struct VerifyArguments {
   std::vector<std::string> paths;
-  std::string sha256;  // the expected digest of the file; empty: unknown
+  std::string sha256;  // the expected digest of the file; empty if it is unknown
   bool headers = false;
   bool strict = false;
   bool json = false;
@@ -35,7 +35,7 @@ struct VerifyArguments {
   ReadOptions read;
 };
 
-// Checks what the headers alone show.
+// Checks what can be checked by reading only the headers.
 VerifyReport verify_headers(const Input& input, const ReadOptions& options) {
   const Opened opened = open_despite_faults(input, options);
   VerifyReport report;
