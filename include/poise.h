@@ -204,7 +204,7 @@ typedef enum poise_dtype POISE_ENUM {
 typedef struct poise_dtype_info {
   size_t size;
   poise_text name;  // "f16"
-  uint64_t bits;    // of one element in a densely packed run
+  uint64_t bits;    // the bits of one element in a densely packed run
 } poise_dtype_info;
 #define POISE_DTYPE_INFO_INIT \
   { sizeof(poise_dtype_info), {NULL, 0}, 0 }
@@ -329,7 +329,7 @@ typedef struct poise_vocabulary {
   int32_t add_dummy_prefix;          // 0 or 1
   int32_t remove_extra_whitespaces;  // 0 or 1
   size_t tokens;
-  size_t merges;          // of POISE_BYTE_PAIR and POISE_PIPELINE
+  size_t merges;          // only for POISE_BYTE_PAIR and POISE_PIPELINE
   poise_text normalizer;  // "identity"
 } poise_vocabulary;
 #define POISE_VOCABULARY_INIT                                                                           \
@@ -404,17 +404,17 @@ typedef struct poise_affine {
 
 typedef struct poise_tensor_info {
   size_t size;
-  size_t index;  // in the model
+  size_t index;  // the place in the model
   poise_text name;
   poise_text layout_name;
   poise_layout layout;
-  poise_dtype dtype;     // of `data` in a dense tensor, else of the first part
+  poise_dtype dtype;     // the type of `data` in a dense tensor, else of the first part
   const uint64_t* dims;  // rank of them
   size_t rank;
   uint64_t elements;
   size_t parts;
   const poise_attributes* attributes;
-  poise_affine affine;  // of POISE_AFFINE, else zeros
+  poise_affine affine;  // only for POISE_AFFINE, else zeros
 } poise_tensor_info;
 #define POISE_TENSOR_INFO_INIT                                                                                   \
   {                                                                                                              \
@@ -443,7 +443,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
 
 typedef enum poise_encoding POISE_ENUM {
   POISE_ENCODING_ABSENT = 0,  // the file that holds the bytes is missing
-  POISE_ENCODING_RAW = 1,     // in the file, unchanged
+  POISE_ENCODING_RAW = 1,     // the part is in the file, unchanged
   POISE_ENCODING_OTHER = 2    // described by encoding_name: "zstd", "zt.zstd-seekable/1", "big-endian", ...
 } poise_encoding;
 
@@ -548,7 +548,7 @@ typedef struct poise_part_hash {
 
 typedef struct poise_model_hash {
   size_t size;
-  char sha256[72];    // of the model: the same for the same parts in any format
+  char sha256[72];    // the hash of the model: the same for the same parts in any format
   char content[128];  // zTensor 2's content digest; empty for other formats
 } poise_model_hash;
 #define POISE_MODEL_HASH_INIT \
@@ -623,7 +623,7 @@ poise_status poise_write_report(const char* path, const char* page, const poise_
 typedef struct poise_storage {
   size_t size;
   const char* dialect;            // alt: "alt.c"; NULL: the canonical form
-  poise_digest_algorithm digest;  // of every part
+  poise_digest_algorithm digest;  // the algorithm for every part
   int32_t zstd_level;             // 0: not compressed
   uint64_t align;                 // alignment of parts, a power of two; 0: the format's default
   uint64_t shard_size;            // bytes; 0: one file
@@ -702,7 +702,7 @@ typedef struct poise_convert_options {
   const poise_rename* rename;  // the first pattern that matches a name counts
   size_t rename_count;
   const char* add_prefix;    // put in front of all names; NULL: none
-  const char* layers;        // those that stay: "0:12,16:32", without the ends of ranges; NULL: all
+  const char* layers;        // the layers that stay: "0:12,16:32", without the ends of ranges; NULL for all
   uint64_t vocab_size;       // keeps the first tokens, with their rows of embedding and output matrix; 0: all
   const poise_setting* set;  // new values of keys
   size_t set_count;
@@ -876,7 +876,7 @@ typedef struct poise_session poise_session;
 
 // Chooses how keys and values are stored (docs/quantization.md).
 typedef enum poise_cache_type POISE_ENUM {
-  POISE_CACHE_F32 = 0,     // without rounding
+  POISE_CACHE_F32 = 0,     // the numbers are not rounded
   POISE_CACHE_F16 = 1,     // numbers beyond 65504 are POISE_UNSUPPORTED
   POISE_CACHE_Q8 = 2,      // 8-bit codes, with a float32 scale for each 32 numbers of a head
   POISE_CACHE_DEFAULT = 3  // POISE_CACHE_F16, or POISE_CACHE_F32 where `exact` is not 0
@@ -982,7 +982,7 @@ typedef struct poise_logit_bias {
 typedef struct poise_generate_options {
   size_t size;
   uint64_t max_tokens;
-  uint64_t seed;       // of the random numbers
+  uint64_t seed;       // the seed of the random numbers
   int64_t top_k;       // chooses among the k best tokens; 0: among all
   float temperature;   // 0: always the best token
   float top_p;         // chooses among the fewest tokens that together have this probability
@@ -1065,7 +1065,7 @@ poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error*
 
 typedef struct poise_finished_text {
   size_t size;
-  size_t id;              // as poise_batch_add gave it
+  size_t id;              // the id that poise_batch_add gave
   const int32_t* tokens;  // the generated tokens, including an end token
   size_t token_count;
   poise_text text;  // the tokens' text, cut at options.stop; empty without a vocabulary

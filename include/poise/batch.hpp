@@ -29,9 +29,9 @@ namespace poise {
 class BatchGenerator {
  public:
   struct Finished {
-    std::size_t id = 0;  // as add() returned it
+    std::size_t id = 0;  // the id that add() returned
     Generation generation;
-    std::string text;  // of the continuation alone, cut at options.stop; empty where there is no vocabulary
+    std::string text;  // the continuation alone, cut at options.stop; empty if there is no vocabulary
   };
 
   // Begins without texts. Each text has options.context positions. Throws bad_argument for invalid options and for

@@ -58,7 +58,7 @@ struct StoredAs {
 
   Change change = Change::transposed;
   std::shared_ptr<const Blob> blob = nullptr;  // the stored bytes
-  std::uint64_t row_bytes = 0;                 // of a stored row; 0: the change does not depend on rows
+  std::uint64_t row_bytes = 0;                 // the bytes of a stored row; 0 if the change does not depend on rows
   std::uint64_t head_rows = 0;                 // for rows_interleaved: the number of rows of a head
 
   friend bool operator==(const StoredAs&, const StoredAs&) = default;

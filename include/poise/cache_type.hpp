@@ -11,7 +11,7 @@ namespace poise {
 
 // Names the type of the numbers in a cache.
 enum class CacheType : std::uint8_t {
-  f32,  // without rounding
+  f32,  // the numbers are not rounded
   f16,  // half the memory; numbers beyond 65504 are an error
   q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory
 };

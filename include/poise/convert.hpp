@@ -111,15 +111,15 @@ struct PlannedTensor {
   // ConvertOptions::sparse may make it sparse, `to` is the type if it stays dense.
   std::string from;
   std::string to;
-  std::uint64_t bytes_in = 0;              // of its parts, decoded
-  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; std::nullopt if it may become sparse
+  std::uint64_t bytes_in = 0;              // the decoded size of its parts
+  std::optional<std::uint64_t> bytes_out;  // the size before compression; std::nullopt if it may become sparse
 };
 
 // Counts tensors of codes that are decoded to float32 because the output's format lacks their layout.
 struct DecodedTensors {
   std::size_t tensors = 0;
-  std::uint64_t bytes_in = 0;   // of the codes, with their scales
-  std::uint64_t bytes_out = 0;  // of the numbers
+  std::uint64_t bytes_in = 0;   // the size of the codes and their scales
+  std::uint64_t bytes_out = 0;  // the size of the numbers
 };
 
 // Counts matrices that adapters changed and that get the same type: without dtype, quantize and keep, their own.
@@ -130,11 +130,11 @@ struct MergedMatrices {
 
 // Describes a conversion before it runs, from headers alone.
 struct Plan {
-  std::string format;                  // to be written
+  std::string format;                  // the format that will be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
-  std::vector<PlannedTensor> tensors;  // to be written, in the model's order
+  std::vector<PlannedTensor> tensors;  // the tensors that will be written, in the model's order
   std::vector<std::string> skipped;    // tensors that layers, only and skip leave out, by their names in the input
-  std::vector<std::string> changes;    // of names, layers, vocabulary and keys, one sentence each
+  std::vector<std::string> changes;    // changes of names, layers, vocabulary and keys, one sentence each
   std::vector<Finding> warnings;       // about the input
   std::vector<std::string> losses;     // what the output's format cannot hold
   // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on where
@@ -166,14 +166,14 @@ struct ConvertReport {
   // The written files: first the file that opens the model, then the others. Or the directory.
   std::vector<std::filesystem::path> outputs;
   std::size_t tensors = 0;           // written
-  std::size_t skipped = 0;           // by layers, only and skip
+  std::size_t skipped = 0;           // the number of tensors that layers, only and skip leave out
   std::uint64_t bytes_in = 0;        // files read
   std::uint64_t bytes_out = 0;       // files written
   std::uint64_t bytes_padding = 0;   // zero bytes among these for alignment; holes if the file system has them
-  double seconds = 0;                // of wall time
+  double seconds = 0;                // the wall time
   std::vector<Finding> warnings;     // about the input
   std::vector<std::string> losses;   // what the output's format cannot hold
-  std::vector<std::string> changes;  // as in Plan
+  std::vector<std::string> changes;  // the same as Plan::changes
 
   // Describes a pair of types that was cast, such as bf16 -> f16; each pair has one entry.
   struct Cast {

@@ -32,7 +32,7 @@ struct DeltaTensor {
   std::string form;           // "sparse" or "xor", that of the tensor's first changed part; "whole"
   std::uint64_t changed = 0;  // elements of parts that differ; all elements if the tensor is stored whole
   std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;  // of the tensor's parts in the delta, before compression
+  std::uint64_t bytes = 0;  // the size of the tensor's parts in the delta, before compression
 };
 
 struct DeltaReport {
@@ -44,7 +44,7 @@ struct DeltaReport {
   std::vector<std::string> fields;   // "card", "config", "vocabulary", "attributes", if they differ
   std::uint64_t bytes_in = 0;        // the files of both models
   std::uint64_t bytes_out = 0;       // the delta
-  double seconds = 0;                // of wall time
+  double seconds = 0;                // the wall time
 };
 
 // Writes what makes `tuned` of `base`. Throws what open() throws; bad_argument when the output exists without

@@ -51,7 +51,7 @@ struct TensorDifference {
 
 struct DiffReport {
   std::vector<FieldDifference> fields;
-  std::vector<TensorDifference> tensors;  // by name
+  std::vector<TensorDifference> tensors;  // ordered by name
   std::size_t equal_tensors = 0;
   // Equal tensors whose bytes differ: 0.0 and -0.0, or NaNs; with DiffOptions::values also tensors of other types.
   std::size_t equal_as_numbers = 0;

@@ -14,7 +14,7 @@ enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown 
 struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
   std::string text;          // in the file's spelling: "sha256:9f86..."
-  bool over_stored = false;  // of the stored bytes (zTensor 1.x) instead of the decoded ones (zTensor 2)
+  bool over_stored = false;  // covers the stored bytes (zTensor 1.x) instead of the decoded ones (zTensor 2)
 
   friend bool operator==(const Digest&, const Digest&) = default;
 };

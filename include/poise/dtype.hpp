@@ -22,7 +22,7 @@ enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // "f32", "bool", ...
-  unsigned bits;          // of one element
+  unsigned bits;          // the bits of one element
   DTypeKind kind;
 };
 

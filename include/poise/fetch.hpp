@@ -23,9 +23,9 @@ struct FetchOptions {
 };
 
 struct FetchReport {
-  std::filesystem::path directory;  // with the files: `output`, or the snapshot in the cache
+  std::filesystem::path directory;  // the directory with the files: `output`, or the snapshot in the cache
   std::string commit;
-  std::size_t files = 0;         // of the selection
+  std::size_t files = 0;         // the number of files in the selection
   std::size_t kept = 0;          // that were complete already
   std::uint64_t bytes = 0;       // that were received
   std::uint64_t bytes_kept = 0;  // that were there: whole files, and the beginnings of others

@@ -19,8 +19,8 @@ enum class Severity : std::uint8_t {
 struct Finding {
   Severity severity = Severity::warning;
   std::string message;                  // one sentence; names tensor and part if it is about one
-  std::string path;                     // of the file; empty: not about a file
-  std::optional<std::uint64_t> offset;  // in that file, in bytes
+  std::string path;                     // the path of the file; empty if the finding is not about a file
+  std::optional<std::uint64_t> offset;  // the place in that file, in bytes
   std::string tensor = {};              // the tensor in which verify() found it; empty: unknown, or not about one
 };
 

@@ -31,7 +31,7 @@ struct WriteOptions {
   bool overwrite = false;                        // replace an existing file
   std::optional<std::string> dialect = {};       // alt: "alt.c"
   std::optional<int> zstd_level = {};            // compress parts
-  std::optional<DigestAlgorithm> digest = {};    // of every part
+  std::optional<DigestAlgorithm> digest = {};    // the algorithm for every part
   std::optional<std::uint64_t> align = {};       // blob alignment in bytes
   std::optional<std::uint64_t> shard_size = {};  // split into files of about that size
   Progress progress = {};
@@ -47,7 +47,7 @@ Model open(SourcePtr source, const ReadOptions& options = {});
 
 struct SaveReport {
   std::string format;               // the format that was written
-  std::uint64_t bytes = 0;          // of all files
+  std::uint64_t bytes = 0;          // the size of all files
   std::vector<std::string> losses;  // what the format cannot hold of the model, one sentence each
 };
 

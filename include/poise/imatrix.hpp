@@ -25,12 +25,12 @@ namespace poise {
 
 // Holds sums over the inputs of a matrix, or of the matrices of a layer's experts.
 struct ImatrixEntry {
-  std::vector<double> sums;    // of the squares of each column's inputs: [matrices, columns]
-  std::vector<double> counts;  // of tokens, for each matrix; a single one may count for all of them
+  std::vector<double> sums;    // sums of the squares of each column's inputs: [matrices, columns]
+  std::vector<double> counts;  // numbers of tokens, for each matrix; a single one may count for all of them
 };
 
 struct Imatrix {
-  std::map<std::string, ImatrixEntry, std::less<>> entries;  // by llama.cpp's names, as far as it has them
+  std::map<std::string, ImatrixEntry, std::less<>> entries;  // the keys are llama.cpp's names, as far as it has them
   std::vector<std::string> datasets;                         // names of the texts
   std::uint64_t chunk_size = 512;                            // tokens that were computed together
 
@@ -43,8 +43,8 @@ struct Imatrix {
 // Names the experts of a layer that no token has chosen. Their columns weigh the same.
 struct ImatrixGap {
   std::string entry;                 // "blk.3.ffn_down_exps.weight"
-  std::vector<std::size_t> experts;  // without tokens, ascending
-  std::size_t count = 0;             // of all experts
+  std::vector<std::size_t> experts;  // the experts without tokens, ascending
+  std::size_t count = 0;             // the number of all experts
 };
 
 struct ImatrixOptions {
@@ -54,7 +54,7 @@ struct ImatrixOptions {
   bool output = false;                     // measures the output matrix, too
   std::string dataset = {};                // the name of the text
   unsigned threads = 0;                    // the largest number; 0: one per processor
-  bool exact = false;                      // as in SessionOptions
+  bool exact = false;                      // the same as SessionOptions::exact
   // Gets the sums so far after every `save_every` chunks; 0: never.
   std::function<void(const Imatrix&)> save = {};
   std::size_t save_every = 0;

@@ -17,7 +17,7 @@
 namespace poise {
 
 struct LoraAdapter {
-  std::filesystem::path path;  // of the directory, of adapter_model.safetensors in it, or of a GGUF file
+  std::filesystem::path path;  // the path of the directory, of adapter_model.safetensors in it, or of a GGUF file
   double scale = 1;            // times the adapter's own scale
 };
 

@@ -64,8 +64,8 @@ struct MergeRecipe {
   std::filesystem::path base = {};
   // A source's settings take precedence over its slice's, and both over these.
   MergeSettings settings = {};
-  std::optional<DType> dtype = {};  // of the result, if ConvertOptions does not name a type
-  std::uint64_t seed = 0;           // of the random numbers of DARE and DELLA
+  std::optional<DType> dtype = {};  // the type of the result, if ConvertOptions does not name one
+  std::uint64_t seed = 0;           // the seed of the random numbers of DARE and DELLA
   std::filesystem::path file = {};  // the file of the recipe, which errors name; empty: none
 };
 

@@ -160,7 +160,7 @@ class MergeList {
   };
   std::size_t begin_of(std::size_t rank) const { return rank == 0 ? 0 : ends_[rank - 1].right; }
 
-  std::vector<Ends> ends_;  // in the arena; each pair begins where the one before ends
+  std::vector<Ends> ends_;  // a list in the arena; each pair begins where the one before ends
   std::string arena_;
 };
 
@@ -267,7 +267,7 @@ struct Origin {
   std::uint64_t size = 0;                    // bytes of all files
   std::vector<std::filesystem::path> files;  // every file that was opened
   std::string recipe = {};  // the recipe that chose the tensors' types, if a GGUF file names one: "q4_k_m"
-  std::vector<FileDigest> file_digests = {};  // of files with a digest of the whole file
+  std::vector<FileDigest> file_digests = {};  // the files that have a digest of the whole file
   // The types of attributes that their values do not determine, by key: "u8", "[i16]". The writer of the same format
   // keeps them.
   std::map<std::string, std::string> attribute_types = {};

@@ -29,7 +29,7 @@ namespace poise {
 // Holds a number that is computed from a sample of tokens.
 struct Estimate {
   double value = 0;
-  double standard_error = 0;  // as if tokens were independent of each other; NaN for a single token
+  double standard_error = 0;  // computed as if tokens were independent of each other; NaN for a single token
 };
 
 // Describes how well a model predicted all texts so far.
@@ -45,7 +45,7 @@ struct PerplexityResult {
   };
 
   std::size_t texts = 0;
-  std::size_t windows = 0;  // of add_windows()
+  std::size_t windows = 0;  // the number of windows of add_windows()
   std::size_t tokens = 0;   // predicted tokens: with add() all but the first of each text
   Estimate perplexity;      // exp(-mean of the natural logarithms of their probabilities)
   std::optional<Comparison> against = {};

@@ -24,7 +24,7 @@ struct SamplingOptions {
   float temperature = 0;         // 0: always the best token
   std::int64_t top_k = 0;        // chooses among the k best tokens; 0: among all
   float top_p = 1;               // chooses among the fewest tokens that together have this probability
-  std::uint64_t seed = 0;        // of the random numbers
+  std::uint64_t seed = 0;        // the seed of the random numbers
   float min_p = 0;               // chooses among tokens with at least this share of the best one's probability
   float repetition_penalty = 1;  // divides positive scores of tokens in the text, and multiplies negative ones
   float presence_penalty = 0;    // subtracted from the score of each generated token
@@ -91,15 +91,15 @@ class Sampler {
   TokenId choose(std::span<const float> logits);
   TokenId choose(std::span<const float> logits, const Guess& guess);
   void count(TokenId token);
-  double draw_uniform();  // in [0, 1)
+  double draw_uniform();  // returns a number in [0, 1)
 
   SamplingOptions options_;
   std::mt19937_64 random_;
   std::vector<Candidate> candidates_;
   std::vector<Candidate> ranked_;  // a copy to select from, in any order
   std::vector<float> adjusted_;
-  std::vector<bool> seen_;                // by id: in the text, or generated
-  std::vector<std::uint32_t> generated_;  // by id: number of occurrences
+  std::vector<bool> seen_;                // whether a token, by its id, is in the text or has been generated
+  std::vector<std::uint32_t> generated_;  // how often a token, by its id, has been generated
 };
 
 }  // namespace poise

@@ -16,7 +16,7 @@ namespace poise {
 // Chooses the range of a quantized tensor's codes (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
   largest,        // symmetric, the largest magnitude gets the largest code: no value is clipped
-  range,          // from the smallest value to the largest: unsigned codes
+  range,          // covers the smallest to the largest value: unsigned codes
   least_squares,  // symmetric, clipped where the squared error is least
 };
 
@@ -34,7 +34,7 @@ bool is_group_size(const Groups& groups);
 
 struct StoredType {
   DType dtype = DType::f32;  // f32, f16, bf16, qint8 or qint4; i32 for groups, the type of their words; u8 for blocks
-  ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
+  ScaleRule scale = ScaleRule::largest;  // how the scales of qint8 and qint4 are chosen
   Groups groups = {};
   std::string_view blocks = {};  // ggml's name, in static memory: "q4_k"; empty: none
 

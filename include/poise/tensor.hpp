@@ -125,7 +125,7 @@ class TensorLayout {
  private:
   Layout kind_ = Layout::dense;
   bool ascending_ = false;
-  std::string name_;                        // of Layout::other; else empty
+  std::string name_;                        // the name of Layout::other; else empty
   std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or is carried
 };
 

@@ -239,7 +239,7 @@ class Generator {
   Sampler sampler_;
   std::optional<ContinuationStream> stream_;
   std::size_t left_;         // the largest number of tokens still to generate
-  std::uint64_t state_ = 0;  // of the transcript after the last token
+  std::uint64_t state_ = 0;  // the state of the transcript after the last token
   bool gave_ = false;
 };
 

@@ -20,7 +20,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
-constexpr std::size_t kRows = 64;        // of scores that are computed at a time
+constexpr std::size_t kRows = 64;        // rows of scores that are computed at a time
 
 // Describes a stack of all experts' matrices, and the modules of one expert that llama.cpp has instead.
 struct StackRow {

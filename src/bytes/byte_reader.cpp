@@ -29,7 +29,7 @@ const std::byte* ByteReader::advance(std::uint64_t length, std::string_view fiel
     // A window after a jump is small; it doubles while reading continues from there.
     window_bytes_ = goes_on ? std::min(2 * window_bytes_, kMostWindowBytes) : kLeastWindowBytes;
     const std::uint64_t wanted = std::min(std::max<std::uint64_t>(length, window_bytes_), remaining());
-    window_ = {};  // until the fetch has succeeded
+    window_ = {};  // stays empty until the fetch has succeeded
     window_begin_ = 0;
     buffer_.resize(wanted);
     source_->read(position_, buffer_);

@@ -209,7 +209,7 @@ class KeySet {
   std::uint64_t traits_ = 0;  // one bit for each trait of the keys in few_
   std::array<std::string_view, kFew> few_;
   std::optional<std::deque<std::string_view>> more_;
-  TextTable table_;  // of all keys, once there are more than a few
+  TextTable table_;  // all keys, once there are more than a few
 };
 
 // Joins constant tables into one: returns all rows, in order.

@@ -276,7 +276,7 @@ using namespace poise::capi;
 struct poise_batch {
   poise::BatchGenerator batch;
   Cancel cancel;
-  std::vector<poise::BatchGenerator::Finished> finished;  // in the last step
+  std::vector<poise::BatchGenerator::Finished> finished;  // the texts that ended in the last step
 };
 
 poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,

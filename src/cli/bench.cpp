@@ -98,7 +98,7 @@ struct Timing {
   double median() const { return find_rate(0.5); }
 };
 
-// Returns the processor's name; empty if the system does not tell it.
+// Returns the processor's name; empty if the system does not give it.
 std::string read_processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

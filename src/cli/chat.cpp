@@ -386,7 +386,7 @@ class Chat {
   ChatSession session_;
   std::optional<HistoryFile> history_;
   LineReader reader_;
-  std::optional<Interrupts> interrupts_ = {};  // at the prompt of a terminal: Ctrl-C ends a program that reads a pipe
+  std::optional<Interrupts> interrupts_ = {};  // only at a terminal; else Ctrl-C ends the program
   bool is_over_ = false;                       // the user has pressed Ctrl-D in a message
   bool has_interrupted_ = false;               // the last line was Ctrl-C at an empty prompt
   bool has_failed_ = false;

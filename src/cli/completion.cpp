@@ -33,7 +33,7 @@ enum class Values : std::uint8_t { none, words, files, tensors, commands };
 
 struct Completion {
   Values values = Values::none;
-  std::vector<std::string> words = {};  // for Values::words
+  std::vector<std::string> words = {};  // the words of Values::words
 };
 
 // Returns the alternatives of "f32|f16|bf16"; none if one of them stands for a value, as N and FILE do.

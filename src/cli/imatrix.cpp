@@ -110,7 +110,7 @@ Progress make_chunk_progress(const ProgressOptions& options, std::size_t bytes) 
 Imatrix measure_text(ImatrixArguments& options, const std::optional<Imatrix>& before, bool& overwrite) {
   const std::string name = name_text_file(options.text);
   std::string text = read_text_file(options.text);
-  if (text.ends_with('\n')) text.pop_back();  // as llama.cpp reads files
+  if (text.ends_with('\n')) text.pop_back();  // llama.cpp drops it, too
   ImatrixOptions& measure = options.measure;
   if (options.resume && before) {
     measure.skipped = static_cast<std::size_t>(before->count_chunks());

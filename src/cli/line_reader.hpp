@@ -13,7 +13,7 @@
 #include "cli/standard_input.hpp"
 #include "io/file_descriptor.hpp"
 
-struct editline;  // of libedit
+struct editline;  // a type of libedit
 struct history;
 
 namespace poise::cli {

@@ -60,7 +60,7 @@ class Communicator {
 
   std::size_t rank_;
   std::size_t size_;
-  std::vector<float> parts_;  // of sums
+  std::vector<float> parts_;  // the parts of a sum
 };
 
 // Joins the ranks that were started together: by mpirun or srun in the command poise-mpi (mpi.cpp), one in poise

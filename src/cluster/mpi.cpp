@@ -176,7 +176,7 @@ class MpiRanks final : public Communicator {
   }
 
   std::chrono::microseconds delay_;
-  MPI_Comm ends_ = MPI_COMM_NULL;  // of end() alone, so that its calls do not meet others
+  MPI_Comm ends_ = MPI_COMM_NULL;  // only end() uses it, so that its calls are not confused with others
   FileDescriptor error_output_;
   FileDescriptor messages_;
 };

@@ -12,9 +12,9 @@
 namespace poise {
 
 struct BlockField {
-  std::string_view name;  // as in ggml's struct: "d" is a scale, "qs" are codes, "qh" high bits of codes
+  std::string_view name;  // the name in ggml's struct: "d" is a scale, "qs" are codes, "qh" high bits of codes
   DType dtype;
-  std::size_t count;  // of numbers in a block
+  std::size_t count;  // how many numbers a block has in this field
 };
 
 // Returns the fields in their order. They follow each other without padding.

@@ -24,10 +24,10 @@ struct BlockRows {
 };
 
 struct BlockType {
-  std::string_view name;  // as llama.cpp prints it, in lower case: "q4_k"
+  std::string_view name;  // llama.cpp's name in lower case: "q4_k"
   std::uint32_t number;   // GGML_TYPE_*
-  std::size_t elements;   // of a block
-  std::size_t bytes;      // of a block
+  std::size_t elements;   // the number of elements in a block
+  std::size_t bytes;      // the size of a block
 
   // Decodes `count` blocks to `count` * elements numbers, with the results of ggml's dequantize_row_*(), bit by bit
   // except for the bits of NaN. Accepts any bytes. Null: ggml itself does not decode the type. Blocks are independent:

@@ -16,7 +16,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMostFaults = 1000;
-constexpr std::size_t kMaxConfigKeys = 1000;  // of a configuration that its family reads
+constexpr std::size_t kMaxConfigKeys = 1000;  // the keys of a configuration that its family reads
 
 // Returns how the message of a finding about a tensor begins.
 std::string begin_message(std::string_view tensor) { return fmt::format("tensor {}", tensor); }

@@ -31,7 +31,7 @@ class ConfigKeys : public Fields {
   // Errors show `path`.
   ConfigKeys(const Attributes& map, std::string_view path) : Fields(map, "config", path) {}
 
-  std::optional<std::int64_t> integer(std::string_view key) const;  // of 32 bits
+  std::optional<std::int64_t> integer(std::string_view key) const;  // only values that 32 bits hold
   // Throws for a missing key, too.
   std::int64_t require(std::string_view key) const;
   std::optional<float> number(std::string_view key) const;

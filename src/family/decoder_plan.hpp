@@ -32,7 +32,7 @@ enum class ActivationKind : std::uint8_t {
   gelu_tanh,
   gelu,
   relu,
-  clamped_swiglu,  // of gate and up together (kernels/activation.hpp)
+  clamped_swiglu,  // uses gate and up together (kernels/activation.hpp)
 };
 
 struct Linear {
@@ -44,7 +44,7 @@ struct Linear {
 
 // Describes a rotary embedding.
 struct RopePlan {
-  std::vector<float> frequencies;  // for the first half of the rotated part of a head
+  std::vector<float> frequencies;  // one for each element in the first half of the rotated part of a head
   float factor = 1;                // scales the rotated part
   // Sequences of more than long_after tokens use these for all tokens; empty: they do not.
   std::vector<float> long_frequencies = {};
@@ -55,7 +55,7 @@ struct RopePlan {
 
 struct ExpertsPlan {
   std::size_t count = 0;
-  std::size_t used = 0;  // by a token: the experts with the best scores
+  std::size_t used = 0;  // how many experts a token uses: those with the best scores
   Linear router;
   bool normalized = true;  // the weights of the used experts sum to one
   // Separate: expert 7 has the modules LIST.7.GATE, ..., with or without biases. Stacked: all experts have LIST.GATE,
@@ -89,7 +89,7 @@ struct DecoderPlan {
   float embedding_scale = 1;
   std::string_view positions = {};  // learned positions
   std::string_view layer_names;     // "model.layers."; the number follows
-  std::string_view norm = {};       // after the last layer
+  std::string_view norm = {};       // the norm after the last layer
   std::string_view output = {};     // empty: the embedding is the output
   bool output_transposed = false;
   float logit_scale = 1;
@@ -117,7 +117,7 @@ struct DecoderPlan {
   bool gated = true;
   Linear down;
   ActivationKind activation = ActivationKind::silu;
-  std::optional<ExpertsPlan> experts = {};  // in layers that have experts
+  std::optional<ExpertsPlan> experts = {};  // the plan for layers that have experts
 
   std::vector<RopePlan> ropes;
   // Tensor: divisors of the frequencies, in models that have it. Files of llama.cpp have it in place of rope_scaling.

@@ -24,7 +24,7 @@ enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
 // Describes a tensor that some checkpoints store although the configuration implies it.
 struct ComputedTensor {
-  std::string_view ending;  // of its name
+  std::string_view ending;  // how the tensor's name ends
   std::string_view from;    // the key of config.json that implies it
 };
 
@@ -42,9 +42,9 @@ struct ConvertedWeights {
 };
 
 struct Family {
-  std::string_view model_type = {};          // in config.json
-  std::string_view transformers_class = {};  // in "architectures"; empty: transformers does not have it
-  std::string_view title = {};               // for people: "a {title} model"
+  std::string_view model_type = {};          // the name in config.json
+  std::string_view transformers_class = {};  // the class in "architectures"; empty if transformers has none
+  std::string_view title = {};               // the name in messages: "a {title} model"
 
   std::string_view hidden_act = {};  // the default
   // Reads the hyperparameters, with the family's defaults. Throws what ConfigKeys throws.

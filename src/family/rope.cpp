@@ -29,7 +29,7 @@ struct Rope {
   const ConfigKeys scaling;
   std::size_t size;  // numbers of a head that rotate
   double theta;
-  std::int64_t usual_positions;  // of the original training; 0: the current ones
+  std::int64_t usual_positions;  // the positions of the original training; 0 for the current ones
 
   double require(std::string_view key) const {
     const auto number = scaling.number(key);
@@ -99,7 +99,8 @@ RopePlan plan_llama3(const Rope& rope) {
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.find_original_positions();
   return {.frequencies = rope.compute_frequencies([&](std::size_t, double frequency) {
-    const double waves = original * frequency / (2 * std::numbers::pi);  // in the original positions
+    const double waves =
+        original * frequency / (2 * std::numbers::pi);  // turns of the angle over the original positions
     const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);
     return (1 - kept) * frequency / factor + kept * frequency;
   })};

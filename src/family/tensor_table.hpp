@@ -54,8 +54,8 @@ inline std::uint64_t keys(const ConfigView& view) {
 }  // namespace axis
 
 struct TensorRow {
-  std::string_view name;       // in a layer: the name after its number. With a "*" there are several, numbered from 0
-  std::array<Length, 4> axes;  // from the outermost; null: no more
+  std::string_view name;  // for a tensor of a layer, the name after the layer's number; "*" stands for numbers from 0
+  std::array<Length, 4> axes;  // the outermost axis first; null after the last
   Needed needed = nullptr;     // null: required in every model
   bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: required in every layer
   Length copies = nullptr;                                                  // how many, for a "*"

@@ -43,7 +43,7 @@ struct Adapter {
   double alpha = 0;
   bool keeps_ties = false;  // a change of a tied embedding also changes the output (ensure_weight_tying)
   std::vector<AdaptedMatrix> matrices;
-  std::vector<Tensor> whole;            // they replace the model's tensors of these names
+  std::vector<Tensor> whole;            // replace the model's tensors of these names
   std::vector<std::string> faults;      // errors in the file, one sentence each, at most 1000
   std::vector<std::string> refusals;    // settings that Poise does not support
   std::vector<std::string> deviations;  // differences from other programs, or within the file

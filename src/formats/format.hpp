@@ -46,7 +46,7 @@ struct HonouredOptions {
 // Describes a key of a file's own metadata, before a reader converts it to card, configuration and vocabulary.
 struct MetadataKey {
   std::string key;
-  std::string type;  // in the format's terms: "u32", "text[32000]"
+  std::string type;  // the format's name of the type: "u32", "text[32000]"
   Value value;
 };
 
@@ -130,7 +130,7 @@ struct Format {
   bool holds_bf16;
   // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
-  bool holds_more_parts = false;             // its files hold other parts of dense tensors than data
+  bool holds_more_parts = false;             // dense tensors in its files may have parts besides data
   bool has_whole_card = false;               // its files have each field of a card, known or not
   WeightReader weights = WeightReader::any;  // the program whose way to store weights it follows
   // Returns true if its readers require the output matrix of such a model, even if it equals the embedding. Null: they

@@ -45,7 +45,7 @@ class ImportanceMatrix {
  private:
   std::string path_;
   Attributes provenance_;
-  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by GGUF's names
+  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // the keys are GGUF's names
 };
 
 }  // namespace poise

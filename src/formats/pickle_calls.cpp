@@ -176,7 +176,7 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
 // addresses of objects.
 std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
-  constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
+  constexpr std::int64_t kObjectFlags = 63;  // the flags in the result of numpy.dtype("O").__reduce__()
   constexpr std::int64_t kAddressFlags = 7;
   const std::span<const Id> arguments = pickle.items(call.arguments);
   const std::string_view word =

@@ -62,10 +62,10 @@ class DirectoryOutput final : public SavedOutput {
   RefusalToReplace refusal_to_replace_;
   std::vector<std::filesystem::path> inputs_;
   std::string replaces_;
-  std::optional<mode_t> mode_;  // of the replaced directory
-  FileDescriptor lock_;         // of the hidden directory; held while this save runs
+  std::optional<mode_t> mode_;  // the mode of the replaced directory
+  FileDescriptor lock_;         // the lock on the hidden directory; held while this save runs
   std::deque<AtomicFile> files_;
-  std::vector<std::string> names_;  // of the files
+  std::vector<std::string> names_;  // the names of the files
 };
 
 }  // namespace poise

@@ -16,7 +16,7 @@ struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
   std::uint32_t tensor = 0;    // numbers of the tensor and
-  std::uint32_t position = 0;  // of its part, as the caller counts them
+  std::uint32_t position = 0;  // the number of the part, as the caller counts parts
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 

@@ -65,7 +65,7 @@ bool is_repository_part(std::string_view text) {
 
 struct RepositoryName {
   std::string name;  // "ORG/NAME", or "NAME"
-  std::string file;  // in its snapshot; empty: all of it
+  std::string file;  // the file in the snapshot; empty for all files
 };
 
 // Returns std::nullopt for a text that can only be a path.

@@ -109,8 +109,8 @@ bool is_tar_archive(const Source& source) {
   if (source.size() < kHeaderBytes) return false;
   const std::string header = read_text(source, kHeaderBytes);
   if (std::string_view(header).substr(kMagicOffset).starts_with("ustar")) return true;
-  std::int64_t sum = 0;         // of the bytes, with the checksum itself as spaces
-  std::int64_t signed_sum = 0;  // of the bytes as signed numbers, as some old programs computed it
+  std::int64_t sum = 0;         // the sum of the bytes, with the checksum itself as spaces
+  std::int64_t signed_sum = 0;  // the sum of the bytes as signed numbers, which some old programs computed
   for (std::size_t i = 0; i < header.size(); ++i) {
     const char byte = i >= kChecksum && i < kChecksum + kChecksumBytes ? ' ' : header[i];
     sum += static_cast<unsigned char>(byte);

@@ -10,7 +10,7 @@
 namespace poise {
 
 struct Lookalike {
-  std::string_view start;  // of the file, in lower case
+  std::string_view start;  // how the file begins, in lower case
   ErrorKind kind;
   std::string_view message;
 };

@@ -16,7 +16,7 @@
 
 namespace poise {
 
-inline constexpr std::size_t kMostItems = 32;  // at once, unless there are more processors
+inline constexpr std::size_t kMostItems = 32;  // items that run at once, unless there are more processors
 
 // Runs the pipeline. cut(Item&) -> bool sets up the next item, or returns false at the end; make(Item&) may run for
 // several items at once; use(Item&) gets items in the order of cut(). If make() throws, its error is thrown here after

@@ -11,7 +11,7 @@ namespace poise::jinja {
 enum class FailureKind {
   syntax,   // the template is malformed
   runtime,  // Python raises TypeError, UndefinedError, ...
-  raised,   // by raise_exception()
+  raised,   // the template called raise_exception()
   limit,    // too many steps, too deep, too long
 };
 
@@ -26,9 +26,9 @@ struct Failure : std::runtime_error {
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
-  std::uint64_t bytes = std::uint64_t{1} << 30;  // of all values made, in total
+  std::uint64_t bytes = std::uint64_t{1} << 30;  // the bytes of all values that are made, in total
   std::uint64_t output = std::uint64_t{1} << 26;
-  std::size_t depth = 400;  // of nested expressions and statements, those of macros included
+  std::size_t depth = 400;  // how deep expressions and statements nest, those of macros included
 };
 
 inline constexpr unsigned kMaxObjectDepth = 512;  // containers in containers

@@ -40,7 +40,7 @@ struct JsonStyle {
   bool ascii = false;
   bool sort_keys = false;
   std::optional<Text> indent = {};
-  std::optional<std::pair<Text, Text>> separators = {};  // of items, of keys
+  std::optional<std::pair<Text, Text>> separators = {};  // the separator between items, and that after a key
 };
 Text write_json(Budget& budget, const Object& value, const JsonStyle& style);
 

@@ -30,7 +30,7 @@ enum class TokenKind : unsigned char {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string text = {};  // of a string: its value
+  std::string text = {};  // for a string, its value
   std::size_t line = 1;
 };
 

@@ -8,7 +8,7 @@
 namespace poise::jinja {
 namespace {
 
-constexpr std::size_t kItemBytes = 64;  // of an item in a container, approximately
+constexpr std::size_t kItemBytes = 64;  // the approximate memory of an item in a container
 
 SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   budget.charge(items.size() + 1, kItemBytes);

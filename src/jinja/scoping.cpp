@@ -202,7 +202,7 @@ void check_names(const Statement& statement, Place place) {
       statement.kind == StatementKind::filter_block || statement.kind == StatementKind::assign_block;
   check_names(statement.target, place);
   check_names(statement.value, has_block_filter ? Place::hard : place);
-  check_names(statement.test, Place::hard);  // of a loop
+  check_names(statement.test, Place::hard);  // the condition of a loop
   for (const ExpressionPtr& value : statement.values) check_names(value, place);
   for (const Parameter& parameter : statement.parameters) check_names(parameter.otherwise, Place::hard);
   for (const Branch& branch : statement.branches) {

@@ -35,13 +35,13 @@ enum class ExpressionKind : unsigned char {
   filter,       // operands[0] | name(arguments); a null operand is a block's text
   test,         // operands[0] is name(arguments)
   condition,    // operands[1] if operands[0] else operands[2], which may be null
-  logical_not,  // of operands[0]
+  logical_not,  // not operands[0]
   logical_and,
   logical_or,
   negative,
   positive,
   arithmetic,  // name: the operator
-  concat,      // of all operands
+  concat,      // joins all operands as text
   compare,     // operands[0] operators[0] operands[1] operators[1] ...
 };
 

@@ -23,12 +23,12 @@ namespace poise::jinja {
 struct Variable {
   std::string name;
   Value value;
-  bool is_input = true;  // its texts, keys included, are marked as input
+  bool is_input = true;  // the texts in the value, keys included, are marked as input
 };
 
 struct RenderOptions {
   Limits limits = {};
-  std::function<std::tm()> now = {};  // for strftime_now(); empty: local time
+  std::function<std::tm()> now = {};  // the time for strftime_now(); if empty, the local time
 };
 
 class Template {

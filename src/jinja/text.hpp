@@ -17,7 +17,7 @@ namespace poise::jinja {
 struct Text {
   std::string bytes;
   std::string marks = {};  // empty: no byte is input; else 1 for each byte of input, 0 for others
-  bool is_markup = false;  // it is escaped already (filter "safe")
+  bool is_markup = false;  // the text is escaped already (filter "safe")
 
   bool empty() const { return bytes.empty(); }
   std::size_t size() const { return bytes.size(); }

@@ -16,7 +16,7 @@ struct Window {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t first = 0;  // the index of its first character
-  bool is_empty = false;  // it starts beyond its end, so that not even "" is found
+  bool is_empty = false;  // the part starts beyond its end, so that not even "" is found in it
 };
 
 Window read_window(const Text& text, Parameters& given) {

@@ -71,7 +71,7 @@ struct CacheTypeRow {
   std::size_t group;  // neighbouring numbers of a head that share a scale; 0: no scales
   // Stores `size` numbers of a head. Returns the index of the first number that the type does not hold, or `size`.
   std::size_t (*encode)(const float* numbers, std::size_t size, std::byte* codes, float* scales);
-  const CacheKernels& (*kernels)();  // for the running processor
+  const CacheKernels& (*kernels)();  // returns the kernels for the running processor
 
   std::size_t code_bytes() const { return info(code).bits / 8; }
   // Returns how many scales a head of `size` numbers has.

@@ -20,8 +20,8 @@ namespace poise::HWY_NAMESPACE {
 struct CodePlaces {
   std::size_t row_step;
   std::size_t column_step;
-  std::size_t to_second;  // from the first piece, and from the third to the fourth
-  std::size_t to_third;   // from the first piece
+  std::size_t to_second;  // the distance from the first piece to the second, and from the third to the fourth
+  std::size_t to_third;   // the distance from the first piece to the third
   alignas(64) std::uint32_t order[16];
 
   explicit CodePlaces(const CodePart& part) {

@@ -18,12 +18,12 @@
 
 namespace poise {
 
-inline constexpr std::size_t kCodeRows = 32;    // of a panel
+inline constexpr std::size_t kCodeRows = 32;    // rows in a panel
 inline constexpr std::size_t kCodeTokens = 8;   // tokens whose x is interleaved
 inline constexpr std::size_t kCodeBlock = 512;  // columns of a panel, at most
 inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
 inline constexpr std::size_t kMostStep = 128;
-inline constexpr std::size_t kMostTiledStep = 256;  // on a matrix unit: 32 bits hold 256 * 255 * 32639
+inline constexpr std::size_t kMostTiledStep = 256;  // the limit of a matrix unit: 32 bits hold 256 * 255 * 32639
 inline constexpr std::size_t kMostRoundedStep = 64;
 inline constexpr std::int32_t kLargestRounded = 5792;  // 32 bits hold 64 * 5792 * 5792
 // Float16 and bfloat16 rows with fewer columns are not rounded to integers, because their products take little time
@@ -84,7 +84,7 @@ struct CodeLayout {
   std::size_t step = 0;  // columns that share a scale
   std::int32_t offset = 0;
   PanelIntegers integers = PanelIntegers::bytes;
-  bool tiled = false;  // for a matrix unit (multiply_panel_tiles())
+  bool tiled = false;  // the layout is that of a matrix unit (multiply_panel_tiles())
 
   bool operator==(const CodeLayout&) const = default;
 

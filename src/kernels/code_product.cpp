@@ -42,13 +42,13 @@ constexpr std::size_t kTokensAtOnce = 4;
 
 // Refers to the codes, x and sums of a block of columns, which is some steps (columns that share a scale).
 struct CodeTile {
-  const std::uint8_t* codes;  // of the first row
+  const std::uint8_t* codes;  // the codes of the first row
   const float* scales;
   const float* mins;
-  const std::byte* x;  // of the first token
+  const std::byte* x;  // the x of the first token
   std::size_t steps;
-  std::size_t row_bytes;   // of a row in one step of the panel
-  std::size_t step_bytes;  // from the x of a step to that of the next
+  std::size_t row_bytes;   // the bytes of a row in one step of the panel
+  std::size_t step_bytes;  // the bytes from the x of a step to that of the next
   float* sums;             // [tokens, kCodeRows]
 };
 
@@ -73,7 +73,7 @@ HWY_INLINE void AddFours(hn::Vec<Ints>& sum, __m512i codes, __m512i x) {
 // Multiplies four codes of a row, or two rounded numbers, and adds the products exactly, in one instruction.
 template <bool kRounded>
 struct InOne {
-  static constexpr std::size_t kBytesOfX = 1;  // for each byte of a row
+  static constexpr std::size_t kBytesOfX = 1;  // bytes of x for each byte of a row
 
   template <std::size_t kTokens>
   static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t row_bytes,

@@ -209,7 +209,7 @@ class GroupScales {
     }
     stride_ = stride;
     const std::size_t bytes = 2 * rows * groups;
-    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // those of the next rows
+    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // prefetches the next rows
       hwy::Prefetch(matrix.scales + 2 * first * groups + i);
       hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
     }

@@ -22,7 +22,7 @@ constexpr std::size_t kBlock =
     KernelInput::kFloatBlock;                      // columns: a panel has 64 KiB, and the x of kTogether tokens 32 KiB
 constexpr std::size_t kPanelStride = kBlock + 16;  // rows a power of two apart would cause cache conflicts
 #if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t kSumRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
+constexpr std::size_t kSumRows = 12;  // for two vectors of tokens, the 24 sums fit 32 registers
 #else
 constexpr std::size_t kSumRows = 6;
 #endif

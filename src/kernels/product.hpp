@@ -209,7 +209,7 @@ class KernelInput {
   std::size_t groups() const {
     return (tokens_ + kTogether - 1) / kTogether;
   }                                   // of kTogether tokens; the last may have fewer
-  std::size_t block_columns() const;  // of a block; the last may have fewer
+  std::size_t block_columns() const;  // columns in a block; the last block may have fewer
   std::size_t blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
   // Returns true if each token is multiplied like a single one.
   bool is_few() const { return is_few_; }

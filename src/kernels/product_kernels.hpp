@@ -53,7 +53,7 @@ void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* co
 
 // At most this many rows are multiplied together in float32 products of few tokens. With more tokens, x does not fit
 // the first-level cache, so each block of x is multiplied by more rows while it is there.
-inline constexpr std::size_t kRowsOfFew = 16;  // with more than two tokens
+inline constexpr std::size_t kRowsOfFew = 16;  // for more than two tokens
 constexpr std::size_t choose_rows_for_few_tokens(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
 // Returns how many rows a matrix unit multiplies together, one block of columns after the other. Their sums, and the x
@@ -123,12 +123,12 @@ enum class TileForm : std::uint8_t {
 };
 
 struct StoredTypeRow {
-  std::size_t bits = 0;     // of an element, without separate scales; 0 for blocks (see BlockType)
+  std::size_t bits = 0;     // bits of an element, without separate scales; 0 for blocks (see BlockType)
   std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
   std::size_t x_group = 0;  // of blocks: columns in each sum of integer x; 0: products need no sums
   TileForm tiles = TileForm::rounded;
-  const TypeKernels& (*kernels)() = nullptr;  // for the running processor
-  std::size_t scale_bytes = 0;                // of a separate scale
+  const TypeKernels& (*kernels)() = nullptr;  // returns the kernels for the running processor
+  std::size_t scale_bytes = 0;                // bytes of a separate scale
 };
 
 const StoredTypeRow& find_stored_type(const StoredRows& matrix);

@@ -17,7 +17,7 @@ const TypeKernels& find_decoding_kernels() {
 }
 
 struct BlockRow {
-  std::string_view name;  // of the type
+  std::string_view name;  // the name of the block type
   std::size_t x_group;    // columns in each sum of x, which has 7 bits; 0: x has 15 bits, and products need no sums
   const TypeKernels& (*kernels)();
 };

@@ -57,9 +57,9 @@ struct StoredRows {
   const std::byte* scales = nullptr;  // one for each group, row by row
   const std::byte* zeros = nullptr;   // the same. If scales are float32, null means that all are `offset`
   std::size_t scale_rows = 1;         // rows that share scales, if these are float32
-  const std::byte* table = nullptr;   // of codebook4, float32
-  const BlockType* blocks = nullptr;  // of blocks
-  const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
+  const std::byte* table = nullptr;   // the float32 table of codebook4
+  const BlockType* blocks = nullptr;  // the block type of the storage `blocks`
+  const std::uint32_t* row_groups = nullptr;  // the group of each row, for by_column8 and by_column4
 };
 
 // Refers to a part of x that KernelInput converts: some blocks of columns of some tokens. x[t * stride + c] is column c
@@ -68,7 +68,7 @@ struct InputPart {
   const float* x = nullptr;
   std::size_t stride = 0;
   IndexRange tokens;
-  IndexRange blocks;  // of KernelInput::block_columns() columns
+  IndexRange blocks;  // blocks of KernelInput::block_columns() columns
 };
 
 // Returns how many bytes `elements` elements take, without separate scales. Requires: they are whole blocks.

@@ -52,7 +52,7 @@ struct TileLayout {
 struct CodeFactors {
   std::int32_t starts[kTileTokens];  // minus the number subtracted from codes, times the sum of the integers
   float scales[kTileTokens];
-  float sums[kTileTokens];  // of the integers, times the scale
+  float sums[kTileTokens];  // sums of the integers, times the scale
 };
 
 inline std::size_t TileLayout::group_bytes(std::size_t b) const {

@@ -41,12 +41,12 @@ TileUnit get_tile_unit();
 // Lets tests choose the unit. Requires: `amx` only if get_tile_unit() has returned it.
 void choose_tile_unit(TileUnit unit);
 
-inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
-inline constexpr std::size_t kTileTokens = 16;   // of a tile
+inline constexpr std::size_t kTileRows = 32;     // rows of weights that are multiplied at once
+inline constexpr std::size_t kTileTokens = 16;   // tokens in a tile
 inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile
 inline constexpr std::size_t kTileBytes = 64;    // bytes in a row of a tile
 inline constexpr std::size_t kMostTileParts = 3;
-inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
+inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // sums of kTileRows rows for kTileTokens tokens
 
 // Returns the distance, in numbers, from a row of a panel to the next: rows a power of two apart would share lines of
 // the cache.
@@ -70,7 +70,7 @@ struct TileBlock {
   TileParts weights = {};   // each [kTileRows, stride]
   std::size_t stride = 0;   // numbers
   TileParts x = {};         // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
-  std::size_t groups = 1;   // of kTileTokens tokens
+  std::size_t groups = 1;   // groups of kTileTokens tokens
   std::size_t step = 0;     // numbers from the x of a group to that of the next
   std::size_t columns = 0;  // a multiple of kTileColumns
   bool is_first = false;    // the sums are set, not added to

@@ -7,7 +7,7 @@
 namespace poise {
 
 inline constexpr std::size_t kMaxTensors = 2'000'000;
-inline constexpr std::size_t kMaxParts = 4'000'000;  // of all tensors
+inline constexpr std::size_t kMaxParts = 4'000'000;  // the parts of all tensors together
 inline constexpr std::size_t kMaxTensorParts = 100'000;
 inline constexpr std::size_t kMaxRank = 64;  // PyTorch's limit, and zTensor 2's
 

@@ -30,8 +30,8 @@ inline constexpr std::size_t kPrefetchedBytes = 1024;  // how far the loop prefe
 // Holds sums over the finite numbers of a run.
 struct FloatSums {
   std::uint64_t count = 0;
-  double distances = 0;  // from the center
-  double squares = 0;    // of the distances
+  double distances = 0;  // the sum of the distances from the center
+  double squares = 0;    // the sum of the squares of the distances
 };
 
 // Sums up the squares of the first numbers of a run.

@@ -135,7 +135,7 @@ struct BlockRecipe::Row {
   Choice down = {};
   std::string_view attention_output = {};
   std::string_view values_of_many_queries = {};  // if 4 or more query heads share a key head
-  std::string_view down_with_importance = {};    // in the first eighth of the layers, with an importance matrix
+  std::string_view down_with_importance = {};    // for the first eighth of the layers, if there is an importance matrix
   bool attention_output_of_8_experts = false;    // attention_output is q5_k in models with 8 experts
 };
 

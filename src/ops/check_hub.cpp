@@ -35,7 +35,7 @@ constexpr std::string_view kIndex = ".index.json";
 
 // Names a file and the digest that it should have.
 struct NamedFile {
-  fs::path path;  // for messages
+  fs::path path;  // the path in messages
   fs::path blob;  // where its bytes are
   std::string digest;
   BlobName kind = BlobName::sha256;

@@ -56,7 +56,7 @@ class MeasuredLosses {
   void add_to(ConvertReport& report, Communicator* ranks) const;
 
  private:
-  using CastTypes = std::pair<DType, DType>;  // from, to
+  using CastTypes = std::pair<DType, DType>;  // the type before the cast, and the type after it
   std::vector<std::pair<CastTypes, std::shared_ptr<Tally<CastStats>>>> casts_;
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };

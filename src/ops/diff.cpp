@@ -243,7 +243,7 @@ std::uint64_t measure_work(const Tensor& tensor) {
 
 // Returns the names of both models' tensors that `only` and `skip` select.
 std::vector<std::string> select_names(const Model& a, const Model& b, const DiffOptions& options) {
-  std::map<std::string, std::set<std::string>> names;  // by Poise's name: also the names in the files
+  std::map<std::string, std::set<std::string>> names;  // the names in the files, by Poise's name
   for (const Model* model : {&a, &b}) {
     for (const Tensor& tensor : model->tensors()) {
       auto& all = names[tensor.name];

@@ -94,7 +94,7 @@ class DigestCheck {
 
   std::vector<Item> items_;
   std::vector<FileStamp> stamps_;
-  std::uint64_t bytes_ = 0;  // of all items
+  std::uint64_t bytes_ = 0;  // the bytes of all items
   std::string first_unchecked_;
   std::size_t unchecked_ = 0;
   std::atomic<bool> failed_ = false;

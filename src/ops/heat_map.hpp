@@ -70,7 +70,7 @@ class CellGrid {
 
   std::uint64_t height_ = 0;  // the rows of the matrix
   std::uint64_t length_ = 1;  // the columns of the matrix
-  std::size_t rows_ = 0;      // of cells
+  std::size_t rows_ = 0;      // the number of rows of cells
   std::size_t columns_ = 0;
   std::vector<std::uint64_t> starts_;  // the first column of each cell, and the end
 };

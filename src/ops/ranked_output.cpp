@@ -26,7 +26,7 @@ struct Meeting {
   std::string path;
   std::uint64_t inode = 0;
   std::uint64_t length = 0;  // chosen at random
-  std::string target;        // for messages
+  std::string target;        // the path of the output, for messages
 };
 
 // Sends rank 0's description of the file to all ranks, and returns it.
@@ -134,7 +134,7 @@ class RankedOutput::File final : public Sink {
   }
 
   RankedOutput& all_;
-  AtomicFile* own_;  // on rank 0
+  AtomicFile* own_;  // the file, which rank 0 alone has
   FileDescriptor opened_;
   std::string path_;
   int fd_;

@@ -275,7 +275,7 @@ struct Sums {
   std::optional<TensorStatistics::Channel> largest;
   std::vector<double> sample;
   std::vector<double> cells;
-  std::vector<Piece> pieces;  // without their samples and cells
+  std::vector<Piece> pieces;  // the pieces, without their samples and cells
 
   void add(Piece piece) {
     summary.merge(piece.summary);

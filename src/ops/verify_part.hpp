@@ -54,7 +54,7 @@ Finding make_finding(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
   bool checked_digest = false;
-  std::string sha256 = {};  // of the decoded bytes; empty if it is not wanted, or the part could not be read
+  std::string sha256 = {};  // the hash of the decoded bytes; empty if it is not wanted, or the part could not be read
   std::vector<Finding> findings;
 };
 

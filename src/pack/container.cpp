@@ -77,7 +77,7 @@ class ZipFile {
  private:
   ZipArchive zip_;
   std::map<std::string, const ZipMember*, std::less<>> members_;
-  mutable std::atomic<std::uint64_t> decoded_ = 0;  // of all members that have been opened
+  mutable std::atomic<std::uint64_t> decoded_ = 0;  // the decoded bytes of all members that have been opened
 };
 
 // Reads a zip archive, or a folder of it.

@@ -14,7 +14,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache while it is made, hashed and written
-constexpr std::size_t kCopyBytes = 16 << 20;    // between two reports of progress
+constexpr std::size_t kCopyBytes = 16 << 20;    // how much is copied between two reports of progress
 
 void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {

@@ -98,7 +98,7 @@ class ReadAhead::Window {
     std::uint64_t decoded = 0;
     std::deque<Chunk> chunks = {};
     std::exception_ptr failure = nullptr;
-    bool begun = false;    // it is streamed
+    bool begun = false;    // a reader has begun to stream the blob
     bool busy = false;     // somebody makes a chunk
     bool ended = false;    // all chunks are made
     bool dropped = false;  // nobody will read it

@@ -27,7 +27,7 @@ class ReadAhead {
   }
 
   struct Limits {
-    std::uint64_t window_bytes = std::uint64_t{64} << 20;  // for each thread
+    std::uint64_t window_bytes = std::uint64_t{64} << 20;  // the memory of each thread
     std::uint64_t all_bytes = std::uint64_t{256} << 20;
     std::size_t threads = 0;  // 0: as many as processors
   };
@@ -51,7 +51,7 @@ class ReadAhead {
 
   std::vector<const Blob*> blobs_;
   std::unique_ptr<Window> window_;                 // null: all blobs are seekable
-  std::vector<std::unique_ptr<AheadBlob>> ahead_;  // for each blob; null: it is read directly
+  std::vector<std::unique_ptr<AheadBlob>> ahead_;  // one for each blob; null if the blob is read directly
 };
 
 }  // namespace poise

@@ -50,7 +50,7 @@ class WriterDigests {
 
   DigestAlgorithm algorithm_;
   std::vector<std::string> digests_;
-  std::unique_ptr<Hasher> hasher_;  // of the current part
+  std::unique_ptr<Hasher> hasher_;  // the hasher of the current part
   Sink* file_ = nullptr;            // the file to read back from
   std::uint64_t begin_ = 0;         // where the part begins in it
   std::vector<Written> waiting_;    // parts of the next batch

@@ -25,10 +25,10 @@ namespace poise {
 struct ZipMember {
   std::string name;
   std::uint64_t header = 0;  // where its own header begins
-  std::uint64_t begin = 0;   // of its bytes in the file
+  std::uint64_t begin = 0;   // where the bytes begin in the file
   std::uint64_t stored_bytes = 0;
   std::uint64_t bytes = 0;  // decoded
-  std::uint32_t crc32 = 0;  // of the decoded bytes
+  std::uint32_t crc32 = 0;  // the checksum of the decoded bytes
   bool deflated = false;
 };
 
@@ -46,7 +46,7 @@ class ZipArchive {
   explicit ZipArchive(SourcePtr source);
 
   const SourcePtr& source() const { return source_; }
-  const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
+  const std::vector<ZipMember>& members() const { return members_; }  // the order is that of the archive's directory
   const ZipMember* find(std::string_view name) const;                 // null if there is none
   // Returns the member's decoded bytes after the first `skip`, in place if they are not compressed. Requires:
   // skip <= member.bytes.
@@ -91,9 +91,9 @@ inline constexpr std::uint16_t kStored = 0;
 inline constexpr std::uint16_t kDeflated = 8;
 inline constexpr std::uint16_t kZip64Extra = 1;
 inline constexpr std::uint16_t kUnicodePathExtra = 0x7075;     // a version, the CRC-32 of the name, and another name
-inline constexpr std::uint64_t kUnicodePathHeadBytes = 1 + 4;  // before that name
+inline constexpr std::uint64_t kUnicodePathHeadBytes = 1 + 4;  // the bytes before that name
 inline constexpr std::uint32_t kWide = 0xffffffff;             // the number is in a zip64 record
-inline constexpr std::uint16_t kWideCount = 0xffff;            // of members: the same
+inline constexpr std::uint16_t kWideCount = 0xffff;            // the number of members is in a zip64 record
 
 }  // namespace poise::zip
 

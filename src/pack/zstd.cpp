@@ -211,7 +211,7 @@ class ZstdSize {
   StoredRange place_;
   std::mutex mutex_;
   std::optional<std::uint64_t> size_;
-  std::optional<std::uint64_t> above_;  // while the size is unknown: it exceeds this
+  std::optional<std::uint64_t> above_;  // while the size is unknown: the size exceeds this
   std::exception_ptr failure_;
 };
 

@@ -27,16 +27,16 @@
 namespace poise {
 namespace {
 
-constexpr std::uint32_t kMaxFrameBytes = 16 << 20;  // of content
+constexpr std::uint32_t kMaxFrameBytes = 16 << 20;  // the largest frame that is read, in bytes of content
 constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
 constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
 constexpr std::uint64_t kSkippableHeaderBytes = 8;
-constexpr std::uint32_t kFrameBytes = 1 << 20;       // of frames that Poise writes
+constexpr std::uint32_t kFrameBytes = 1 << 20;       // the size of the frames that Poise writes
 constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // frames up to this size are cached
 
 struct Frame {
-  std::uint64_t offset = 0;  // from the first stored byte
+  std::uint64_t offset = 0;  // counts from the first stored byte
   std::uint32_t stored = 0;
   std::uint32_t content = 0;
 };
@@ -115,9 +115,9 @@ class SeekTable {
   std::uint64_t size_;
   std::uint64_t count_ = 0;
   std::uint64_t entry_bytes_ = 8;
-  std::uint64_t table_begin_ = 0;  // of the entries
+  std::uint64_t table_begin_ = 0;  // where the entries begin
   std::vector<Frame> frames_;
-  std::vector<std::uint32_t> checksums_;  // of the frames; empty: the table has none
+  std::vector<std::uint32_t> checksums_;  // the checksums of the frames; empty if the table has none
 };
 
 struct FreeDecoder {

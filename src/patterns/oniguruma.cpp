@@ -21,7 +21,7 @@ namespace {
 // Sets of characters that PCRE2 interprets differently or lacks: as [:name:], as \p{name}, or as a letter.
 struct SetRow {
   std::string_view name;
-  std::string_view contents;  // of a class
+  std::string_view contents;  // what stands for the class inside brackets
   bool is_rest = false;       // everything except the contents
 };
 constexpr std::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
@@ -70,9 +70,9 @@ bool is_script(std::string_view name) {
 }
 
 struct Set {
-  std::string contents;  // of a class
+  std::string contents;  // what stands for the class inside brackets
   bool negated = false;
-  std::size_t length = 0;  // of its name in the expression
+  std::size_t length = 0;  // the length of the name in the expression
 
   // Returns true for \p{...} alone.
   bool is_property() const { return contents.find('}') + 1 == contents.size(); }

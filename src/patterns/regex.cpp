@@ -39,9 +39,9 @@ constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one
 // 20 microseconds.
 constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
-constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
+constexpr std::size_t kJitStackBytes = 64 << 20;  // the stack grows up to this size; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
-constexpr std::size_t kSearchesPerCheck = 16;     // between checks of the time
+constexpr std::size_t kSearchesPerCheck = 16;     // the time is checked after this many searches
 // The time limit for one text, far above the time that real expressions take.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
@@ -131,7 +131,7 @@ struct RegexMatcher::State {
   pcre2::Owned<pcre2_jit_stack_8, pcre2_jit_stack_free_8> stack;
   std::string_view text;
   std::size_t position = 0;
-  std::size_t last_end = SIZE_MAX;  // of the last match
+  std::size_t last_end = SIZE_MAX;  // the end of the last match
   std::size_t searches = 0;
   std::chrono::steady_clock::time_point deadline;
 };

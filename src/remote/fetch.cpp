@@ -40,7 +40,7 @@ constexpr std::size_t kReadPiece = 1 << 20;
 struct FetchedFile {
   const HubFile* file = nullptr;
   fs::path target;
-  fs::path link;  // in the cache: the name in the snapshot; else empty
+  fs::path link;  // the name in the snapshot of the cache; empty without a cache
 };
 
 std::unique_ptr<Hasher> make_hasher(const HubFile& file) {

@@ -23,7 +23,7 @@ namespace poise::remote {
 namespace {
 
 constexpr int kMostRedirects = 10;
-constexpr std::size_t kMostHeaderBytes = 256 << 10;  // of all hops together
+constexpr std::size_t kMostHeaderBytes = 256 << 10;  // the headers of all hops together
 constexpr std::size_t kMostShown = 200;              // bytes of a server's text in a message
 constexpr long kConnectSeconds = 20;
 constexpr std::uint64_t kProgress = 64 << 10;  // an attempt that brings as many bytes does not count as failed
@@ -236,7 +236,7 @@ class HttpClient::Transfer {
     ++client_.requests_;
     code_ = load_curl().easy_perform(curl_);
     if (code_ == CURLE_OK && !failure_ && response_.status >= 200 && response_.status < 300 && !is_good_)
-      check_reply();  // its body is empty
+      check_reply();  // the reply's body is empty
     if (code_ == CURLE_OK && !failure_ && response_.status == 416) check_empty_file();
     if (code_ == CURLE_OK && is_good_ && !response_.range_begin && !total_) total_ = body_position_;  // all has arrived
     // accept_body() stops a reply that is not needed, such as the page of an error.
@@ -426,9 +426,9 @@ class HttpClient::Transfer {
   const ReceiveBytes& receive_;
   std::string url_;
   std::string validator_;
-  std::string validator_url_;  // of the server that has sent it
+  std::string validator_url_;  // the server that has sent the validator
   std::optional<std::uint64_t> total_;
-  std::uint64_t position_;  // of the next byte that the caller needs
+  std::uint64_t position_;  // the next byte that the caller needs
   std::uint64_t body_position_ = 0;
   std::uint64_t body_end_ = 0;
   HttpResponse response_;

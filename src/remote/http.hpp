@@ -19,11 +19,11 @@ namespace poise::remote {
 
 struct HttpOptions {
   std::string token;         // sent as "Authorization: Bearer TOKEN"; empty: none
-  std::string token_origin;  // as find_origin() returns it: requests to other origins have no token
-  int attempts = 6;          // of a request, before its error is reported
+  std::string token_origin;  // a result of find_origin(): requests to other origins have no token
+  int attempts = 6;          // how often a request is sent before its error is reported
   double first_delay = 0.5;  // seconds before the second attempt; each later one waits twice as long
   double most_delay = 60;    // seconds; a server that asks for a longer wait is an error
-  long stall_seconds = 30;   // without a byte, before a connection counts as lost
+  long stall_seconds = 30;   // a connection without a byte for this time counts as lost
 };
 
 struct HttpResponse {
@@ -31,7 +31,7 @@ struct HttpResponse {
   std::string url;                         // the last one, after redirects
   std::string validator;                   // ETag, else Last-Modified; empty: neither
   std::optional<std::uint64_t> length;     // Content-Length
-  std::optional<std::uint64_t> range_end;  // of Content-Range: one after its last byte
+  std::optional<std::uint64_t> range_end;  // the field Content-Range: one after its last byte
   std::optional<std::uint64_t> range_begin;
   std::optional<std::uint64_t> total;  // bytes of the whole file
   bool is_encoded = false;             // Content-Encoding is not identity

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = HttpSession::kBlock;
 constexpr std::uint64_t kMostRun = 16;         // blocks of a request
-constexpr std::uint64_t kStreamingRun = 4;     // from this run on, threads read ahead
+constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead from this run on
 constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks: several threads that go forward together are one reader
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
 constexpr std::uint64_t kMostWholeFile = std::uint64_t{64} << 20;

@@ -23,7 +23,7 @@ HttpOptions make_http_options();
 
 // Describes a file of a repository.
 struct HubFile {
-  std::string name;  // with / between folders: each part is a plain file name
+  std::string name;  // has / between folders; each part is a plain file name
   std::optional<std::uint64_t> size;
   std::string digest;  // SHA-256 of a large file, git's SHA-1 of a small one; empty if the server does not state it
 };

@@ -152,7 +152,7 @@ class Comparison {
   const PageTensors& tensors_;
   TensorColumns& columns_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<ErrorMap>> errors_;  // by the tensor's name
+  std::map<std::string, std::unique_ptr<ErrorMap>> errors_;  // the key is the tensor's name
 };
 
 }  // namespace

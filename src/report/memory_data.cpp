@@ -62,7 +62,7 @@ Attributes describe_memory(const Model& model) {
     data.set("reason", reason);
     return data;
   }
-  std::map<std::uint64_t, std::uint64_t> layers;  // by the positions that a layer keeps at most; 0: all
+  std::map<std::uint64_t, std::uint64_t> layers;  // by the number of positions that a layer keeps; 0 for all
   for (const LayerPlan& layer : plan->layers)
     ++layers[layer.window == 0 ? 0 : saturating_add(layer.window, Transformer::kMaxBatch - 1)];
   Value::Array groups;

@@ -29,7 +29,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kMostPackedBytes = 2'000'000;  // of tensors, maps and tokens, before base64
+constexpr std::size_t kMostPackedBytes = 2'000'000;  // the limit for tensors, maps and tokens together, before base64
 constexpr std::size_t kLeastVocabularyBytes = 200'000;
 
 // Shows several jobs as one, whose total is their sum.

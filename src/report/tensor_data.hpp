@@ -28,12 +28,12 @@ class PageTensors {
   // Returns the side of a tensor's map in cells; 0: none.
   std::size_t find_side(const Tensor& tensor) const;
   std::size_t side() const { return side_; }
-  std::size_t maps() const { return maps_; }          // of matrices, that the page has
+  std::size_t maps() const { return maps_; }          // the number of maps on the page
   std::size_t matrices() const { return matrices_; }  // that could have one
 
  private:
   std::vector<const Tensor*> listed_;
-  std::unordered_map<const Tensor*, std::size_t> sides_;  // of listed tensors
+  std::unordered_map<const Tensor*, std::size_t> sides_;  // the sides of the maps of listed tensors
   std::size_t side_ = 0;
   std::size_t maps_ = 0;
   std::size_t matrices_ = 0;

@@ -17,7 +17,7 @@ struct AttentionHeads {
   std::size_t window = 0;        // how many positions a token sees, including its own; 0: all up to its own
   float scale = 0;               // the factor of scores; 0: 1 / sqrt(size)
   float cap = 0;                 // scores become cap * tanh(score / cap); 0: unchanged
-  const float* sinks = nullptr;  // for each query head a score that counts in the softmax and has no value; null: none
+  const float* sinks = nullptr;  // a score of each query head that counts in the softmax but has no value; may be null
 };
 
 // Names a token by its position and the cache of its sequence, which has the token's key and value.

@@ -88,7 +88,7 @@ class PlannedTransformer final : public Transformer {
   }
 
   void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const override {
-    float* const x = memory.normed.data();  // as many rows as forward() had
+    float* const x = memory.normed.data();  // has as many rows as forward() got
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(memory.x.data() + rows[i] * plan_.hidden, plan_.hidden, x + i * plan_.hidden);
     if (weights_.norm) weights_.norm.apply(x, rows.size(), x);

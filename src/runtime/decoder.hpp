@@ -59,7 +59,7 @@ struct FeedForward {
 
 struct Experts {
   Projection router;
-  std::vector<FeedForward> all;  // without matrices if another rank has them
+  std::vector<FeedForward> all;  // those of other ranks have no matrices
   std::size_t used = 0;
   bool normalized = true;
 };
@@ -95,7 +95,7 @@ struct DecoderLayer {
   std::size_t o_skipped = 0;  // inputs of `o` before those of this rank's heads; they are zeros
   Norm attention_post_norm = {};
   Norm mlp_norm = {};
-  FeedForward mlp = {};  // without matrices if there are experts
+  FeedForward mlp = {};  // has no matrices if the layer has experts
   std::optional<Experts> experts = {};
   Norm mlp_post_norm = {};
 };

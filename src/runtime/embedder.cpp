@@ -16,7 +16,7 @@ namespace {
 
 // Holds a text that is being computed.
 struct PooledText {
-  std::size_t number;  // its index among all texts
+  std::size_t number;  // the index among all texts
   std::span<const TokenId> left;
   Sequence sequence;
   std::vector<double> pooled;  // the sum of its hidden states so far, or the last one

@@ -16,7 +16,7 @@ namespace poise {
 class InputSquares final : public InputObserver {
  public:
   struct Sums {
-    std::vector<double> squares;  // for each column of the matrix: the sum of squares of its input
+    std::vector<double> squares;  // for each column of the matrix, the sum of the squares of its inputs
     std::uint64_t tokens = 0;
   };
 

@@ -166,7 +166,7 @@ struct StoredForm {
   BlobPtr scales = nullptr;
   BlobPtr zeros = nullptr;
   BlobPtr table = nullptr;
-  std::vector<std::uint32_t> row_groups = {};    // for by_column8 and by_column4
+  std::vector<std::uint32_t> row_groups = {};    // the groups of the rows, for by_column8 and by_column4
   std::vector<std::uint32_t> column_order = {};  // the column of the tensor for each stored column; empty: in order
 };
 

@@ -195,7 +195,7 @@ class Work {
   std::size_t tokens_;
   Precision precision_;
   std::size_t threads_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-  std::size_t outputs_ = 0;  // of all matrices
+  std::size_t outputs_ = 0;  // the outputs of all matrices together
   std::size_t units_ = 0;
   std::size_t summed_ = 0;  // partial sums of all matrices
   AlignedFloats sums_;

@@ -203,7 +203,7 @@ class Session::State : public Computation {
   }
 
   ComputedText text_;
-  std::optional<Speculation> speculation_;  // with a draft
+  std::optional<Speculation> speculation_;  // only if the session has a draft
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}

@@ -82,8 +82,8 @@ class Speculation {
 
  private:
   struct Ahead {
-    Guess guess;                      // of the next token
-    std::vector<float> scores;        // after it
+    Guess guess;                      // the guess of the next token
+    std::vector<float> scores;        // the scores after that token
     std::vector<float> hidden_state;  // the scores are computed from it
   };
   std::vector<Guess> make_guesses(TokenId token, const ComputedText& text, std::size_t room);

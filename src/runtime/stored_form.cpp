@@ -50,8 +50,8 @@ constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
 struct GroupForm {
   unsigned bits;
   unsigned kept;    // bits of a stored code
-  Storage storage;  // with float16 scales and zero points
-  Storage scaled;   // with float32 scales
+  Storage storage;  // the form for float16 scales and zero points
+  Storage scaled;   // the form for float32 scales
   Storage by_column;
 };
 constexpr GroupForm kGroupForms[] = {{8, 8, Storage::group8, Storage::scaled8, Storage::by_column8},

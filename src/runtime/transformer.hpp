@@ -34,8 +34,8 @@ struct NetworkMemory {
 
 // Holds a transformer's working memory. Callers keep one, so that it is not allocated for each token.
 struct Workspace {
-  Precision precision = Precision::fast;  // of products with weights
-  InputObserver* observer = nullptr;      // of their inputs; null: none
+  Precision precision = Precision::fast;  // the precision of products with weights
+  InputObserver* observer = nullptr;      // gets the inputs of the products; null for none
 
   // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm).
   // `kept` has these for the tokens that were computed last: [tokens, Transformer::hidden_size()].
@@ -55,10 +55,10 @@ struct Workspace {
   std::vector<float> padded;   // `attended` with zeros for heads of other ranks
   std::vector<float> share;    // scores of all ranks, and then those of this one
   NetworkMemory network;
-  std::vector<float> scores;                          // of experts
+  std::vector<float> scores;                          // the scores of the experts
   std::vector<float> gathered;                        // the input of an expert
   std::vector<float> expert_out;                      // the output of an expert
-  std::vector<NetworkMemory> experts;                 // of experts that run in parallel
+  std::vector<NetworkMemory> experts;                 // one for each expert that runs in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
   ProductOptions products() const { return {precision, observer}; }

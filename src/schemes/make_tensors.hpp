@@ -117,7 +117,7 @@ struct GroupParts {
   Shape shape;  // [rows, columns]
   unsigned bits = 0;
   std::uint64_t group_size = 0;
-  BlobPtr codes;            // as make_codes_blob() packs them, in `bits` bits
+  BlobPtr codes;            // codes of `bits` bits, packed as make_codes_blob() packs them
   Part scales;              // [rows, columns / group_size]; for groups along columns: [rows / group_size, columns]
   Part zeros;               // the same shape
   BlobPtr index = nullptr;  // u32, the group of each column (or row); null: groups of neighbours

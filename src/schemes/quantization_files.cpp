@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kExpression = "re:";
 constexpr std::string_view kLinear = "Linear";
-constexpr std::size_t kMostExpressions = 4096;  // in all lists together
-constexpr std::chrono::seconds kLongest{5};     // for reading all expressions and for all matches
+constexpr std::size_t kMostExpressions = 4096;  // the expressions in all lists together
+constexpr std::chrono::seconds kLongest{5};     // the time for reading all expressions and for all matches
 
 // Returns true for names of Python's classes, which begin with a capital letter; names of modules do not.
 bool is_class(std::string_view target) {

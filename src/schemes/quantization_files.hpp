@@ -76,7 +76,7 @@ class ModuleList {
 // Holds the lists of a configuration of compressed-tensors.
 struct ModuleLists {
   std::optional<ModuleList> ignored;                       // `ignore`
-  std::map<std::string, ModuleList, std::less<>> targets;  // of `config_groups`, by the group's name
+  std::map<std::string, ModuleList, std::less<>> targets;  // the modules of the groups in `config_groups`, by name
 
   // Throws what ModuleList() throws.
   explicit ModuleLists(const Attributes& config);

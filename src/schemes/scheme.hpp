@@ -74,7 +74,7 @@ inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
 
 struct QuantizationScheme {
-  std::string_view title;   // for people: "GPTQ"
+  std::string_view title;   // the name in messages: "GPTQ"
   std::string_view method;  // the value of quant_method in quantization_config
   // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
   void (*require_known)(const QuantizationConfig& config) = nullptr;

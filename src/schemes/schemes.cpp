@@ -266,7 +266,7 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     const auto* mlx = config_json.get_if<Attributes>(kMlxKey);
     if (name == nullptr && row.method.empty() && mlx != nullptr && !mlx->empty()) continue;
     std::string method = name != nullptr ? *name : std::string(row.method);
-    if (method == "intel/auto-round") method = kAutoRound;  // its name before 2025
+    if (method == "intel/auto-round") method = kAutoRound;  // the name of the method before 2025
     return FoundQuantization{row.key, std::move(method), object};
   }
   return std::nullopt;

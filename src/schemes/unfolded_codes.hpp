@@ -37,7 +37,7 @@ class NearbyScales {
   const Tensor* find(const Tensor& tensor) const;
 
  private:
-  std::unordered_map<std::string_view, std::vector<const Tensor*>> scales_;  // by module
+  std::unordered_map<std::string_view, std::vector<const Tensor*>> scales_;  // the keys are the modules' names
 };
 
 }  // namespace poise

@@ -128,14 +128,14 @@ class Cursor {
   void skip_content(const Head& item);
   // Returns the content of bytes and text. Requires: the item was read last.
   std::string_view read_string(const Head& item);
-  std::string_view find_last_string(const Head& item) const;  // for a definite string
-  std::string_view join_pieces(const Head& item);             // for an indefinite string
-  std::string_view add_piece(HeadKind kind);                  // for a piece of an indefinite string
+  std::string_view find_last_string(const Head& item) const;  // reads a definite string
+  std::string_view join_pieces(const Head& item);             // reads an indefinite string
+  std::string_view add_piece(HeadKind kind);                  // reads a piece of an indefinite string
   void require_shortest(const Head& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool skip_break();
-  KeySet* clear_key_set(Keys keys);  // for a map that opens; null if no keys need comparing
+  KeySet* clear_key_set(Keys keys);  // is called for a map that opens; null if no keys need comparing
   std::uint64_t check_count(const Head& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -149,7 +149,7 @@ class Cursor {
   std::size_t depth_ = 0;
   std::array<Frame, kMaxNesting + 1> frames_;
   std::deque<std::string> joined_;                 // strings in pieces, and keys other than text
-  std::vector<std::unique_ptr<KeySet>> key_sets_;  // by depth, of the open maps
+  std::vector<std::unique_ptr<KeySet>> key_sets_;  // the sets of the open maps, by depth
 };
 
 // Reads the entries of an array: for (auto items = in.array(); items.next();) in.u64();

@@ -404,7 +404,7 @@ class JsonParser {
   UnheldNumbers* numbers_ = nullptr;
   bool is_exact_ = false;
   ondemand::parser parser_;
-  ondemand::document* document_ = nullptr;  // while it is walked
+  ondemand::document* document_ = nullptr;  // set while the document is walked
   std::deque<Level> levels_;
 };
 

@@ -53,7 +53,7 @@ Value parse_json(std::string_view text, const std::string& name, ValueBudget bud
 // Collects the first few numbers of a text that a Value cannot hold, as the text spells them, each once.
 struct UnheldNumbers {
   std::vector<std::string> non_finite;     // NaN, Infinity and -Infinity, as Python writes them: null takes their place
-  std::vector<std::string> wide_integers;  // of more than 64 bits: a number of double precision takes their place
+  std::vector<std::string> wide_integers;  // integers of more than 64 bits: a rounded number takes their place
 };
 
 // Parses as poise::parse_json() does, but accepts numbers that are not finite, and lists the numbers that a Value

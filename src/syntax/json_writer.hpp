@@ -69,7 +69,7 @@ class JsonWriter {
   int indent_;
   NotFinite not_finite_;
   std::string text_;
-  std::vector<bool> has_items_;  // for each open container, the outermost first
+  std::vector<bool> has_items_;  // one for each open container, the outermost first
   bool is_after_key_ = false;
 };
 

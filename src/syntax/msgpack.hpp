@@ -29,7 +29,7 @@ std::string_view to_string(ItemKind kind);
 // Describes the head of an item.
 struct Item {
   ItemKind kind = ItemKind::nil;
-  std::int8_t type = 0;     // of an extension
+  std::int8_t type = 0;     // the type of an extension
   std::uint64_t begin = 0;  // offset of its first byte
   // A boolean or natural number; a negative number's or a real one's 64 bits; the length of text, bytes or an
   // extension; the count of an array's items or a map's pairs.

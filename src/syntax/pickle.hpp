@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   none,
   boolean,
   integer,
-  wide_integer,  // of more than 64 bits: text() has its bytes, two's complement; none for one of over 64 digits
+  wide_integer,  // more than 64 bits: text() has its bytes in two's complement; none if it has over 64 digits
   real,
   text,
   bytes,
@@ -76,8 +76,8 @@ class Pickle {
   bool boolean(Id id) const { return nodes_[id].first != 0; }
   std::int64_t integer(Id id) const { return static_cast<std::int64_t>(nodes_[id].first); }
   double real(Id id) const;
-  std::string_view text(Id id) const;      // of text and bytes; see wide_integer
-  std::span<const Id> items(Id id) const;  // of a tuple, list or set; of a dict key, value, ...
+  std::string_view text(Id id) const;      // for text and bytes; see wide_integer
+  std::span<const Id> items(Id id) const;  // for a tuple, list or set; for a dict: key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;
   // Returns true if steps after the call changed a list, set or dict among its arguments: the function saw other
@@ -133,9 +133,9 @@ Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint6
 // Holds the objects up to the end, or up to the first step that run() would throw for; Python has run all steps before
 // it.
 struct Partial {
-  Pickle pickle;              // without root() and size() if it was stopped
+  Pickle pickle;              // has no root() and no size() if the program was stopped
   std::optional<Error> stop;  // what run() would throw
-  bool has_run_out = false;   // it was stopped by the end of the bytes
+  bool has_run_out = false;   // the program was stopped by the end of the bytes
 };
 // Runs the program up to its end or its first error. Throws io.
 Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);

@@ -65,7 +65,7 @@ class Program {
   std::uint64_t budget_;
   std::size_t position_ = 0;
   std::size_t step_at_ = 0;
-  std::uint64_t frame_end_ = 0;  // of the last frame
+  std::uint64_t frame_end_ = 0;  // the end of the last frame
   bool has_run_out_ = false;
 };
 

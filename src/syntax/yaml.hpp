@@ -21,11 +21,11 @@ struct YamlNode {
   enum class Kind : std::uint8_t { null, scalar, list, map };
 
   Kind kind = Kind::null;
-  std::size_t line = 1;              // from 1
-  std::string text = {};             // of a scalar
+  std::size_t line = 1;              // the first line is 1
+  std::string text = {};             // the text of a scalar
   bool is_plain = true;              // false: quoted, or a block of lines
-  std::vector<YamlKey> keys = {};    // of a map, in order and unique
-  std::vector<YamlNode> items = {};  // of a list; of a map, the values of its keys
+  std::vector<YamlKey> keys = {};    // the keys of a map, in order and unique
+  std::vector<YamlNode> items = {};  // the items of a list, or the values of a map's keys
 
   // Returns nullptr when absent.
   const YamlNode* find(std::string_view key) const;

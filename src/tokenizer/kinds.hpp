@@ -12,7 +12,7 @@ namespace poise {
 
 struct VocabularyKindRow {
   VocabularyKind kind;
-  std::string_view name;  // in files and reports
+  std::string_view name;  // the name in files and reports
   // Throws invalid_file for an inconsistent vocabulary. Requires: the vocabulary outlives the scheme; its ids are in
   // range.
   std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);

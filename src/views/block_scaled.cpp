@@ -77,7 +77,7 @@ class BlockScaledBlob final : public FloatBlob {
   void finish() const override { kept_.release(); }
 
  private:
-  BlobPtr data_;  // as float32
+  BlobPtr data_;  // the numbers as float32
   BlobPtr scales_;
   BlockShape block_;
   std::uint64_t rows_;

@@ -138,7 +138,7 @@ class BoxBlob final : public Blob {
     std::uint64_t at = 0;        // the index of the element in the box
     std::uint64_t stride = 1;    // the distance of neighbours along this dimension, in the box
     std::uint64_t inner = 0;     // elements of the run's dimensions before `at`
-    std::uint64_t elements = 1;  // from `at` to the end of the run
+    std::uint64_t elements = 1;  // the number of elements from `at` to the end of the run
     bool is_whole = true;        // true if the box has all inner dimensions whole
     for (std::size_t d = shape_.size(); d-- > 0;) {
       const std::uint64_t index = indices[d] - box.offsets[d];

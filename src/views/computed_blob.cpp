@@ -48,7 +48,7 @@ class FiniteBlob final : public Blob {
   std::string what_;
   BlobPtr numbers_;
   std::vector<Part> inputs_;
-  LazyValue<const bool> infinities_;  // of the inputs
+  LazyValue<const bool> infinities_;  // whether the inputs have infinities
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 
 // Holds the same numbers in groups of neighbours, with columns in the order of their groups.
 struct SortedGroups {
-  Tensor groups;                     // of zt.quant_group/1
+  Tensor groups;                     // a tensor of layout zt.quant_group/1
   std::vector<std::uint32_t> order;  // the column of the matrix for each of these columns; empty: in order
 };
 // Reads the index and sorts the groups. Returns std::nullopt for groups along columns, and for tensors that are not
@@ -56,7 +56,7 @@ std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
 // Holds the same numbers in groups along columns.
 struct RowGroups {
-  Tensor groups;                     // of zt.quant_group/1, without the index
+  Tensor groups;                     // a tensor of layout zt.quant_group/1, without the index
   std::vector<std::uint32_t> index;  // the group of each row
 };
 // Reads the index. Returns std::nullopt for groups along rows, and for tensors that are not matrices. Throws what

@@ -30,8 +30,8 @@ struct PackedCodes {
   enum class Along : std::uint8_t { rows, columns };
 
   BlobPtr words;
-  std::uint64_t rows = 0;     // of codes
-  std::uint64_t columns = 0;  // of codes
+  std::uint64_t rows = 0;     // rows of codes
+  std::uint64_t columns = 0;  // columns of codes
   unsigned bits = 0;
   Along along = Along::rows;
   // The position in the stream of each of the first neighbours; the pattern repeats. Empty: they are in order.

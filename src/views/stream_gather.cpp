@@ -23,7 +23,7 @@ struct Axis {
   std::uint64_t count;
   std::uint64_t stride;
   std::ptrdiff_t to_stride;
-  std::uint64_t reach;  // from the first to the last element of the axes after this one
+  std::uint64_t reach;  // the distance from the first to the last element of the axes after this one
 };
 
 // Copies a box whose strides are not negative and descend, so that the elements in a window are found without a search.

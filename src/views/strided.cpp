@@ -370,7 +370,7 @@ class StridedBlob final : public Blob {
   std::uint64_t size_;
   std::optional<StoredAs> matrix_;  // the stored matrix, if this blob is its transpose
   std::optional<Bands> bands_;
-  std::optional<Slabs> slabs_;  // for a blob that can neither be borrowed nor read at any offset
+  std::optional<Slabs> slabs_;  // used for a blob that can neither be borrowed nor read at any offset
 };
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }

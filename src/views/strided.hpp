@@ -19,8 +19,8 @@ struct Strided {
   // Has the distance in bytes from an element to the next along each dimension. The distance is negative for reversed
   // order, and 0 if an element is repeated.
   std::vector<std::int64_t> strides;
-  std::uint64_t offset = 0;  // of the element whose indices are all 0
-  unsigned item_bytes = 0;   // of an element
+  std::uint64_t offset = 0;  // the place of the element whose indices are all 0
+  unsigned item_bytes = 0;   // the bytes of an element
   // The bytes of each big-endian number in an element, a divisor of item_bytes; 0: numbers are little-endian.
   unsigned swapped = 0;
 };
@@ -86,7 +86,7 @@ void copy_columns(const std::byte* from, const Dimension& rows, const Dimension&
 
 // Names elements of a blob, and the memory to which they are copied in row-major order.
 struct PlacedBox {
-  std::uint64_t position;  // of the first element in the blob
+  std::uint64_t position;  // the place of the first element in the blob
   Dimensions dimensions;
   std::byte* to;
 };

@@ -22,7 +22,7 @@ using msgpack::ItemKind;
 using msgpack::Tree;
 
 constexpr std::size_t kMostNameBytes = 4096;
-constexpr std::string_view kRootName = "tensor";  // of an array that is the whole file
+constexpr std::string_view kRootName = "tensor";  // the name of an array that is the whole file
 constexpr std::string_view kParameters = "params";
 
 class FileReader {
@@ -180,7 +180,7 @@ class FileReader {
   std::vector<Holds> holds_;
   bool is_rooted_ = false;  // the names in the file begin with kParameters
   std::vector<Attributes::Entry> attributes_;
-  std::unordered_set<std::string> names_;  // of attributes
+  std::unordered_set<std::string> names_;  // the names of attributes
 };
 
 }  // namespace

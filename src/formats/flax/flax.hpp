@@ -32,9 +32,9 @@ inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 struct FlaxArray {
   Shape shape;
-  std::string type;  // as NumPy names it: "float32"
+  std::string type;  // NumPy's name of the type: "float32"
   std::uint64_t at = 0;
-  std::uint64_t begin = 0;  // of the elements, in the file
+  std::uint64_t begin = 0;  // where the elements begin in the file
   std::uint64_t bytes = 0;
 
   // Returns std::nullopt if Poise has no such type.

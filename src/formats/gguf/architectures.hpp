@@ -38,7 +38,7 @@ struct NameRow {
 // Describes a hyperparameter with two spellings.
 struct KeyRow {
   enum class Kind : std::uint8_t { integer, number };
-  std::string_view gguf;  // without the architecture's name and the dot in front
+  std::string_view gguf;  // the key without the architecture's name and the dot in front
   std::string_view config;
   Kind kind = Kind::integer;
   std::string_view typed = {};  // the key in config_to_attributes(), if it is another one
@@ -97,7 +97,7 @@ inline constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std:
 
 struct Architecture {
   std::string_view name;                    // general.architecture, and the first word of its keys
-  std::string_view model_type;              // of config.json
+  std::string_view model_type;              // the model_type in config.json
   std::span<const NameRow> whole = kWhole;  // complete names
   std::span<const NameRow> layer;           // names after "blk.3." and "model.layers.3."
   std::string_view layers = "model.layers.";

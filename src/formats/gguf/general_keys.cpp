@@ -26,7 +26,7 @@ struct Count {
   std::uint64_t all = 0;
   std::uint64_t shared = 0;
   std::uint64_t of_one_expert = 0;
-  std::uint64_t experts = 0;  // in a layer
+  std::uint64_t experts = 0;  // experts in a layer
 };
 
 Count count_parameters(const std::vector<CountedTensor>& tensors) {

@@ -59,7 +59,7 @@ class MetadataValue {
   // Read the value; they return std::nullopt if it is of another kind. A text is valid until the next call on the
   // reader.
   std::optional<std::string_view> text();
-  std::optional<std::uint64_t> unsigned_integer();  // of any integer type that is not negative
+  std::optional<std::uint64_t> unsigned_integer();  // accepts any integer type if the value is not negative
   // Reads a number of any type but text and arrays; float32 as the double of the same shortest spelling.
   std::optional<double> number();
   // Call the function with every item of an array; they return false for a value of another kind.
@@ -85,8 +85,8 @@ struct TensorInfo {
   std::string name;
   Shape shape;  // the outermost dimension first, which is the last one in the file
   std::uint32_t type = 0;
-  std::uint64_t offset = 0;    // from the beginning of the data
-  std::uint64_t position = 0;  // of the description in the file
+  std::uint64_t offset = 0;    // the place from the beginning of the data
+  std::uint64_t position = 0;  // where the description begins in the file
 };
 
 class HeaderReader {
@@ -143,11 +143,11 @@ inline constexpr std::size_t kMaxKeyBytes = 65535;  // the specification's limit
 inline constexpr std::size_t kMaxKeys = 1'000'000;  // metadata
 inline constexpr std::size_t kMaxNesting = 8;       // the depth of arrays
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
-inline constexpr std::uint64_t kLeastAlignment = 32;    // in written files; llama.cpp stops if the data begin elsewhere
-inline constexpr std::uint64_t kMaxExperts = 4096;      // in a stacked tensor
-inline constexpr std::uint64_t kLeastExpertBytes = 64;  // so that a small file cannot make millions of tensors
-inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // in a model with a rule for windows
-inline constexpr std::uint64_t kMaxRopeFactors = 4096;     // in a tensor
+inline constexpr std::uint64_t kLeastAlignment = 32;  // for written files: llama.cpp stops if the data begin elsewhere
+inline constexpr std::uint64_t kMaxExperts = 4096;    // experts in a stacked tensor
+inline constexpr std::uint64_t kLeastExpertBytes = 64;     // so that a small file cannot make millions of tensors
+inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // layers in a model with a rule for windows
+inline constexpr std::uint64_t kMaxRopeFactors = 4096;     // factors in a tensor
 inline constexpr std::size_t kMaxSplits = 65535;           // ggml counts them in 16 bits
 inline constexpr std::uint64_t kMostValueText = 64 << 20;  // bytes of text in all metadata values (ValueBudget)
 

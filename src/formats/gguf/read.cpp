@@ -230,7 +230,7 @@ class TensorAdder {
   RopeFactors factors_;
   Model& model_;
   const File* file_ = nullptr;
-  std::vector<std::uint64_t> offsets_;  // of the file's tensors, ascending
+  std::vector<std::uint64_t> offsets_;  // the offsets of the file's tensors, ascending
 };
 
 // Opens all files of a split model. The first has the metadata.

@@ -16,7 +16,7 @@ namespace poise::gguf {
 
 // The prefix of vocabularies' keys.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
-inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // in tokens
+inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // the value counts tokens
 inline constexpr std::string_view kNoTokenizer =
     "none";  // tokenizer.ggml.model of a file without tokens; some have "no_vocab"
 

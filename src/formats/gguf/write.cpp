@@ -364,7 +364,7 @@ class GgufFile {
   }
 
   void add_tensors() {
-    std::map<std::string, Experts> experts;  // by the name of the stacked tensor
+    std::map<std::string, Experts> experts;  // the keys are the names of the stacked tensors
     std::map<std::string, std::size_t> places;
     for (const Tensor& tensor : model_.tensors()) {
       if (preparer_.is_computed(tensor)) continue;

@@ -143,11 +143,11 @@ class Reading {
 
   const Model& file_;
   const Model* base_;
-  std::optional<DecoderPlan> plan_;  // of the base
+  std::optional<DecoderPlan> plan_;  // the plan of the base model
   Adapter adapter_;
   PeftConfig config_;
   bool is_sound_ = true;                           // the configuration has no faults, so ranks are compared with it
-  std::map<std::string, Pair> pairs_;              // by module
+  std::map<std::string, Pair> pairs_;              // the keys are the modules' names
   std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
   std::vector<std::string> untargeted_;
   std::vector<std::string> other_order_;  // modules whose order contradicts fan_in_fan_out

@@ -170,7 +170,7 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
   const std::vector<std::string> folders = find_folders(files->names());
   if (folders.empty()) return files;
   if (warnings != nullptr && folders.size() > 1) {
-    constexpr std::size_t kMostBytes = 200;  // of a name
+    constexpr std::size_t kMostBytes = 200;  // the longest name in a message
     std::vector<std::string> others;
     for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shorten(folder, kMostBytes));
     warn(*warnings,
@@ -317,7 +317,7 @@ class TensorCollector {
   const Family* family_;                     // null if unknown
   std::vector<Attributes::Entry> metadata_;  // if shards disagree about a key, the first one's value
   std::unordered_set<std::string> keys_;
-  ValueBudget budget_{0};  // of all shards together
+  ValueBudget budget_{0};  // all shards together use this budget
   std::vector<fs::path> files_;
 };
 

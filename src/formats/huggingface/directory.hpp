@@ -68,7 +68,7 @@ std::string_view read_quantization_file(Model& model, DirectoryReader& directory
 // Names the file with a directory's tensors.
 struct LocatedWeights {
   const Format* format = nullptr;
-  std::string name;  // of the only file with tensors, or of the index
+  std::string name;  // the name of the only file with tensors, or of the index
   bool is_index = false;
 
   const WeightFiles& files() const { return *format->weight_files; }

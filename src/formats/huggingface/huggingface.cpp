@@ -76,7 +76,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   auto found = read_tokenizer_files(
       directory.container(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
-    if (model.vocabulary) return;  // it comes from Poise's own metadata
+    if (model.vocabulary) return;  // the vocabulary comes from Poise's own metadata
     warn(model.warnings, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
          directory.path());
     return;
@@ -268,7 +268,7 @@ const Format kHuggingFace = {
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .weights = WeightReader::transformers,
-    .container = ContainerKind::directory,  // with any members, since the reader reports missing ones
+    .container = ContainerKind::directory,  // the directory may have any members: the reader reports missing ones
     .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },
     .refusal_to_replace = huggingface::explain_refusal_to_replace,
     .read = read,

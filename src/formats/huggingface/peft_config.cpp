@@ -16,7 +16,7 @@ namespace poise::huggingface {
 namespace {
 
 constexpr std::uint64_t kMaxRank = 1 << 16;
-constexpr std::size_t kMaxPatterns = 4096;  // of one field
+constexpr std::size_t kMaxPatterns = 4096;  // patterns in one field
 
 // Returns a value as text for messages. Shortens long values.
 std::string format_value(const Value& value) {

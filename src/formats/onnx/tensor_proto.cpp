@@ -55,7 +55,7 @@ class Walk {
   const Source* source_;
   const Places* places_;
   std::size_t index_ = 0;
-  std::uint64_t offset_ = 0;  // in that range: of the first byte that is not in the buffer yet
+  std::uint64_t offset_ = 0;  // where the bytes begin in that range that are not in the buffer yet
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;
   std::size_t position_ = 0;

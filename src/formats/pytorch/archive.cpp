@@ -151,7 +151,7 @@ struct ArchivePickle {
       return visit(pickle);
     } catch (const Error& error) {
       if (!member.deflated || !error.offset()) throw;
-      throw Error(error.kind(), error.message(), path, member.begin);  // its offset counts decoded bytes
+      throw Error(error.kind(), error.message(), path, member.begin);  // the error's own offset counts decoded bytes
     }
   }
 

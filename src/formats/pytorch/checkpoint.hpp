@@ -22,7 +22,7 @@ namespace poise::pytorch {
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
-  Faults faults;  // of tensors that are left out
+  Faults faults;  // faults of the tensors that are left out
 };
 
 // Passes the tensors to `add_tensor`, in the pickle's order. Their names are the keys of nested dicts and lists, joined

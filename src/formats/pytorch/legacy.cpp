@@ -170,7 +170,7 @@ struct LegacyPickles {
   std::uint64_t end = 0;
   Pickle magic;
   Pickle protocol;
-  Pickle facts;  // of the machine
+  Pickle facts;  // facts about the machine
   Pickle objects;
   Pickle keys;
 };
@@ -183,7 +183,7 @@ constexpr std::string_view kIsTar =
 }  // namespace
 
 bool has_legacy_magic(std::string_view start) {
-  constexpr std::string_view kText = "L119547037146038801333356L\n.";  // of protocols 0 and 1
+  constexpr std::string_view kText = "L119547037146038801333356L\n.";  // how protocols 0 and 1 write it
   constexpr std::string_view kStep = "\x8a\x0a";                       // LONG1, 10 bytes
   if (start.starts_with(kText)) return true;
   return start.starts_with('\x80') && start.find(fmt::format("{}{}.", kStep, kMagicNumber)) != std::string_view::npos;

@@ -43,7 +43,7 @@ class TensorBuilder {
   struct View {
     pickle::Id storage = pickle::kNone;
     DType dtype = DType::unknown;  // unknown: the storage's
-    std::uint64_t offset = 0;      // in elements, like the strides
+    std::uint64_t offset = 0;      // counts elements, as the strides do
     Shape shape;
     std::vector<std::int64_t> strides;
   };

@@ -329,7 +329,7 @@ bool sniff(const Input& input) {
 const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = kExtensions,
-    .holds_bf16 = true,  // it holds float32 only, but refusing bf16 is clearer than a silent conversion
+    .holds_bf16 = true,  // it holds only float32, but to refuse bf16 is clearer than to convert silently
     .sniff = sniff,
     .read = tiny_llama::read,
     .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::list_losses>,

@@ -17,8 +17,8 @@
 
 namespace poise::tiny_llama {
 
-inline constexpr std::uint32_t kMagic = 0x544C4C4D;         // on the disk "MLLT"
-inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // on the disk "TLLM"
+inline constexpr std::uint32_t kMagic = 0x544C4C4D;         // the bytes "MLLT" in the file
+inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // the bytes "TLLM" in the file
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kHeaderBytes = 36;
 

@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kContext1 = "zt 1.x: manifest";
 constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
-constexpr std::uint64_t kLeastObjectBytes1 = 20;  // with its name: the keys shape, format and components
+constexpr std::uint64_t kLeastObjectBytes1 = 20;  // an object with its name and the keys shape, format and components
 
 ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std::string_view field = "manifest size") {
   reader.seek(footer);
@@ -248,7 +248,7 @@ class ManifestParser1 {
   std::string generator_;
   bool is_1_0_ = false;  // "tensors", not "objects"
   Attributes attributes_;
-  std::size_t parts_ = 0;  // of all objects so far
+  std::size_t parts_ = 0;  // the number of parts of all objects so far
 };
 
 void read_version_1(Model& model, const SourcePtr& source) {

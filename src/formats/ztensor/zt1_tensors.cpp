@@ -255,7 +255,7 @@ class ModelBuilder1::Impl {
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;
   bool sizes_known_ = true;  // the sizes of all its parts are known
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // the keys are places
 };
 
 void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {

@@ -291,7 +291,7 @@ class ManifestParser2 {
   ManifestBytes& bytes_;
   cbor::Cursor& in_;
   const ObjectReceiver2* receiver_;
-  std::size_t parts_ = 0;  // of all objects so far
+  std::size_t parts_ = 0;  // the number of parts of all objects so far
 };
 
 }  // namespace

@@ -132,7 +132,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   sink.write(std::as_bytes(std::span(kMagic2)));
   WrittenBlobs blobs{.references = {}, .digests = {compute_empty_digest(storage.digest)}, .shards = {}};
   for (const StoredTensor& tensor : tensors) {
-    auto& references = blobs.references.emplace_back();  // as if no part had the same bytes as another
+    auto& references = blobs.references.emplace_back();  // places as if no part had the same bytes as another
     for (const StoredPart& part : tensor.parts) {
       sink.pad_to(storage.alignment);
       references.push_back({.offset = sink.position(),

@@ -174,7 +174,7 @@ struct Iq2_SType : SixteenScales<82> {
   }
   template <std::size_t kGroup, class From>
   static HWY_INLINE Codes points(const From& sums) {
-    constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // to bits 8 and 9, for the first of two
+    constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // shifts to bits 8 and 9, for the first of two groups
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
       const std::uint32_t high = std::uint32_t{block[66 + kGroup / 2]} << kUp;

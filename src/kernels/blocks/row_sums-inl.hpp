@@ -36,7 +36,7 @@ struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
   static constexpr bool kBytes = Type::template Sums<kTokens>::kBytes;
   float (*scales)[4];
-  const float* x_scales;  // of one token
+  const float* x_scales;  // the scales of one token
   const float* x_sums[kTokens];
   hn::Vec<FourFloats> sum[kTokens];
   hn::Vec<EightFloats> sums[kTokens][2];
@@ -96,8 +96,8 @@ struct FactorSink {
 template <std::size_t kTokens>
 struct RowSums {
   const Bytes* rows;
-  std::size_t start;         // of the block in a row
-  const float (*scales)[4];  // of the block
+  std::size_t start;         // where the block begins in its row
+  const float (*scales)[4];  // the scales of the block
   std::size_t vector;        // the index of the vector among those of four rows
 
   HWY_INLINE RowSums() : rows(nullptr), start(0), scales(nullptr), vector(0) {
@@ -186,7 +186,7 @@ struct WordSums : RowSums<kTokens> {
 template <std::size_t kTokens, std::size_t kScaled>
 struct ByteSums : RowSums<kTokens> {
   static constexpr bool kBytes = true;
-  const std::int8_t* x;  // of the block's columns
+  const std::int8_t* x;  // the x of the block's columns
   std::size_t x_stride;  // the distance to the x of the next token
   const float* x_scales;
   std::size_t x_scale_stride;
@@ -253,7 +253,7 @@ struct ByteSums : RowSums<kTokens> {
 // multiplied by the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
 template <std::size_t kTokens>
 struct ScaledSums : ByteSums<kTokens, 32> {
-  const float* x_sums;             // of each 32 columns of the block, for the first token
+  const float* x_sums;             // for the first token, the sums of x over each 32 columns of the block
   const std::int16_t* x_integers;  // the sums of x as integers, of each sixteen
   hn::Vec<CodeWords> factors[2];   // 256 * factor, for eight factors each
   hn::Vec<CodeInts> twice[4];      // the same, each factor twice

@@ -48,7 +48,7 @@ struct Place {
   const MergeSlice* slice;
   double position = 0;            // the place of the layer in the slice, from 0 to 1
   std::uint64_t layer = 0;        // counted from the first layer of the slice
-  std::optional<LayerName> name;  // its name in the reference model
+  std::optional<LayerName> name;  // the name in the reference model
 };
 
 // Returns the place of a layer among `count` layers: 0 for the first, 1 for the last; 1 for a single layer, and for
@@ -360,8 +360,8 @@ class ModelMerge {
   const ReadOptions& options_;
   const MergeMethod& method_;
   bool has_ranges_ = false;
-  std::map<fs::path, ModelPtr> models_;  // by the recipe's paths
-  const Model* reference_ = nullptr;     // its names, order, configuration and vocabulary are those of the result
+  std::map<fs::path, ModelPtr> models_;  // the models by their paths in the recipe
+  const Model* reference_ = nullptr;     // gives the result its names, order, configuration and vocabulary
   std::map<const Model*, LayerList> lists_;
   const LayerList* list_ = nullptr;  // the layers of the reference; null: layers do not matter
   std::vector<std::uint64_t> kept_;  // for each layer of the result, the layer of the reference that describes it

@@ -110,7 +110,7 @@ class ParameterValues {
 
   std::span<const MergeParameter> parameters_;
   std::size_t models_;
-  std::vector<double> values_;  // for each parameter, for each model
+  std::vector<double> values_;  // one for each parameter and model
 };
 
 // Holds the inner products of the inputs, or of their differences from the base, as float64.

@@ -38,7 +38,7 @@ class RowCache {
   }
 
  private:
-  static constexpr std::size_t kMostRows = 64;  // at least two for each thread on most machines
+  static constexpr std::size_t kMostRows = 64;  // the rows that are kept: at least two for each thread on most machines
 
   mutable std::mutex mutex_;
   mutable std::deque<std::pair<std::uint64_t, Row>> rows_;

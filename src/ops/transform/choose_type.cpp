@@ -221,7 +221,7 @@ class ChooseType final : public Step {
   std::function<bool(const Tensor&)> stored_as_f32_;  // Format::make_f32_test of the model; empty: never
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
-  std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches
+  std::vector<std::string> keep_parts_;  // for each pattern, the first part of a quantized matrix that it matches
   bool matches_part_ = false;            // true if the tensor is such a part
 };
 

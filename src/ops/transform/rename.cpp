@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kRegex = "re:";
 constexpr std::string_view kRename = "rename";  // names of options
 constexpr std::string_view kStripPrefix = "strip_prefix";
-constexpr std::size_t kMostNames = 20;  // in a message
+constexpr std::size_t kMostNames = 20;  // at most this many names in a message
 
 // Holds a piece of a new name: text, followed by a group of the match.
 struct Piece {

@@ -22,7 +22,7 @@ namespace poise {
 struct Revision {
   Model model;
   const Format* target = nullptr;     // the format of the output
-  std::vector<std::string> sources;   // for each tensor, its name in the input
+  std::vector<std::string> sources;   // the name of each tensor in the input
   std::vector<std::string> left_out;  // names of tensors in the input
   std::vector<std::string> changes;   // descriptions, one sentence each
 

@@ -86,12 +86,12 @@ std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply);
 // Requires: `conversion` and what it refers to outlive the step.
 using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
 
-std::unique_ptr<Step> make_select_step(const Conversion& conversion);           // only, skip
-std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      // dtype, quantize, recipe, keep
-std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);  // transposes if blocks need it
-std::unique_ptr<Step> make_cast_step(const Conversion& conversion);             // to other floating-point types
-std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);         // to codes
-std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);  // to dense, if the target lacks the layout
+std::unique_ptr<Step> make_select_step(const Conversion& conversion);            // only, skip
+std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);       // dtype, quantize, recipe, keep
+std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);   // transposes if blocks need it
+std::unique_ptr<Step> make_cast_step(const Conversion& conversion);              // casts to another floating-point type
+std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // turns numbers into codes
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // to dense if the target lacks it
 std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // parts next to the elements
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity

@@ -191,7 +191,7 @@ Vocabulary read_gpt2_files(Files& files, std::string_view name) {
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.list_other_tokens(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
-  refuse_git_lfs_pointer(*merges);  // its lines look like a merge: two texts
+  refuse_git_lfs_pointer(*merges);  // the lines of such a pointer look like merges: two texts each
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
   parse_config(vocabulary, config.object, special_map.object, row.bos);
   if (read_flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);

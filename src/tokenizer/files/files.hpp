@@ -52,7 +52,7 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const Director
 // a row for each "tokenizer_class" of tokenizer_config.json.
 
 struct TokenizerClass {
-  std::string_view name;        // without "Fast"; "": the file names no class
+  std::string_view name;        // the class without "Fast"; "" if the file names no class
   std::string_view normalizer;  // the type of the normalizer; "": none
   std::string_view pre;  // cuts words: the row of list_gguf_pre_tokenizers() with only that expression; "": GPT-2's
   std::string_view bos;  // the text of BOS if no file names one; "": none
@@ -104,7 +104,7 @@ struct Gpt2Options {
   std::string_view normalizer = "";       // the type of the normalizer; "": none
   std::string_view expression = "";       // cuts words; "": GPT-2's
   std::vector<std::string> special = {};  // texts of special tokens; only those in vocab.json count
-  Value::Array added = {};                // as tokenizer.json lists "added_tokens"
+  Value::Array added = {};                // the list "added_tokens" of tokenizer.json
 };
 // Reads GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. Throws
 // as read_tokenizer_json().

@@ -69,7 +69,7 @@ class TokenizerJsonReader {
     const auto is_listed = [&](std::string_view text) {
       return std::ranges::any_of(options.added, [&](const Value& token) { return *find_named_text(token) == text; });
     };
-    std::map<std::string_view, std::uint32_t> ids;  // of special tokens
+    std::map<std::string_view, std::uint32_t> ids;  // the ids of special tokens
     for (const Token& token : tokens_) {
       if (const std::string_view text = get_text(token);
           std::ranges::find(options.special, text) != options.special.end())

@@ -331,7 +331,7 @@ class Bpe::Encoder final : public PieceEncoder {
 
   const Bpe& of_;
   WordCache cache_;
-  WordCache parts_;  // for the parts between boundaries, where a whole word may have other tokens
+  WordCache parts_;  // caches the parts between boundaries, since a whole word may have other tokens
   MergeTable pairs_;
   std::string buffer_;
   std::vector<TokenId> symbols_;

@@ -402,7 +402,7 @@ class Chain final : public DecodeSink {
   void finish() override { first_->finish(); }
 
  private:
-  std::vector<std::unique_ptr<DecodeSink>> sinks_;  // in reverse order
+  std::vector<std::unique_ptr<DecodeSink>> sinks_;  // the last one comes first
   DecodeSink* first_;
 };
 

@@ -256,7 +256,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
   const std::vector<Ranked> tokens = rank_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);
   constexpr std::size_t kAtOnce = 1024;
-  std::array<std::vector<ScoreMerge>, 16> merges;  // in batches of tokens, so that not all merges exist at a time
+  std::array<std::vector<ScoreMerge>, 16> merges;  // the merges of a batch of tokens: all would take much memory
   for (std::span<const Ranked> rest = tokens; !rest.empty();) {
     const std::span<const Ranked> now = rest.first(std::min(rest.size(), kAtOnce * merges.size()));
     rest = rest.subspan(now.size());

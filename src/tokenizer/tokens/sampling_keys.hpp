@@ -8,8 +8,8 @@ namespace poise {
 
 struct SamplingKey {
   enum class Kind { text, integer, number };
-  std::string_view gguf;    // after "general.sampling."
-  std::string_view config;  // in generation_config.json; llama.cpp's name if transformers has none
+  std::string_view gguf;    // the key after "general.sampling."
+  std::string_view config;  // the key in generation_config.json; llama.cpp's name if transformers has none
   Kind kind;
 };
 

@@ -42,7 +42,7 @@ class TokenTexts {
     TokenId id;
     TokenId first;
   };
-  const std::vector<Duplicate>& duplicates() const { return duplicates_; }  // by id
+  const std::vector<Duplicate>& duplicates() const { return duplicates_; }  // ordered by id
 
  private:
   TextTable table_;

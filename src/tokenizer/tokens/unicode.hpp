@@ -47,7 +47,7 @@ bool is_mark(char32_t code);             // category M
 bool is_nonspacing_mark(char32_t code);  // category Mn
 bool is_other(char32_t code);            // categories Cc, Cf, Co
 bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
-bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Chinese
+bool is_ideograph(char32_t code);        // true for the blocks that BERT counts as Chinese
 
 // Returns the lower case of each character, independent of its neighbours.
 std::string to_lower_case(std::string_view text);
