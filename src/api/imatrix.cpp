@@ -1,4 +1,4 @@
-// measure_imatrix(): runs a model over a text for an importance matrix.
+// Implements measure_imatrix(), which runs a model over a text for an importance matrix.
 #include <poise/imatrix.hpp>
 
 #include <algorithm>

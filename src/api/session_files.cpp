@@ -1,4 +1,4 @@
-// Session::save() and load(): the part of Session that uses formats.
+// Implements Session::save() and load(), the only functions of Session that use formats.
 #include <algorithm>
 
 #include <fmt/format.h>

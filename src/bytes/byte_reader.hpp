@@ -72,7 +72,7 @@ class ByteReader {
 
   // Throws invalid_file "context: record: field: problem" at `offset`.
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // Throws an error of that kind.
+  // Throws an error of another kind, with the same message as fail().
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
   // Throws invalid_file unless the range ends at `size`, after the last `what`.
   void require_end(std::uint64_t size, std::string_view what) const;

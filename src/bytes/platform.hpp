@@ -35,7 +35,7 @@ inline void advise_huge_pages(void* memory, std::size_t bytes) {
     ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
-// Does the same for the capacity of a std::vector or std::string.
+// Asks for large pages for the capacity of a std::vector or std::string.
 template <typename List>
 void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));

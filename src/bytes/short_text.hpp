@@ -11,10 +11,10 @@ namespace poise {
 // Returns at most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
 std::string shorten(std::string_view text, std::size_t most);
 
-// Returns "1 tensor", "2 tensors".
+// Returns a number with a noun: "1 tensor", "2 tensors".
 std::string format_count(std::size_t count, std::string_view noun);
 
-// Returns "", or " and 7 more".
+// Returns the end of a list that was cut: "" if nothing is missing, else " and 7 more".
 std::string format_more(std::size_t count);
 
 // Returns the first few of many names: "a, b, c", "a, b, c and 7 more".

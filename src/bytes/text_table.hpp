@@ -33,7 +33,8 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
-  // Finds many texts. Prefetches, so that the cache misses of several texts overlap. kNone: not found.
+  // Finds many texts; kNone for texts that are not there. Prefetches, so that the cache misses of several texts
+  // overlap.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
   void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
@@ -174,7 +175,7 @@ class KeySet {
   }
 
  private:
-  // Returns one bit of 64: keys with different bits differ.
+  // Returns a mask with one bit of 64. Keys with different bits differ.
   static std::uint64_t compute_trait(std::string_view key) {
     if (key.empty()) return 1;
     const unsigned sum = 5U * static_cast<unsigned char>(key.front()) + static_cast<unsigned char>(key.back());

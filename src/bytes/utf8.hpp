@@ -39,7 +39,7 @@ constexpr bool is_ascii_punctuation(char c) { return c > ' ' && c < '\x7f' && !i
 constexpr char to_lower_ascii(char c) { return is_ascii_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr char to_upper_ascii(char c) { return is_ascii_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// Returns 0 to 15; -1 for a character that is not a hexadecimal digit.
+// Returns the value of a hexadecimal digit, 0 to 15; -1 for another character.
 constexpr int parse_hex_digit(char c) {
   if (is_ascii_digit(c)) return c - '0';
   const char lower = to_lower_ascii(c);

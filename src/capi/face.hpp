@@ -48,9 +48,9 @@ poise_status catch_errors(poise_error* error, Action&& action) noexcept {
   return succeed(error);
 }
 
-// Throws bad_argument.
+// Throws bad_argument with this message.
 [[noreturn]] void refuse(std::string message);
-// Throws not_found.
+// Throws not_found with this message.
 [[noreturn]] void refuse_missing(std::string message);
 // Throws not_found unless there is a `kind` of that index: "token 7 is out of range: there are 5".
 void check_index(std::string_view kind, std::size_t index, std::size_t count);
@@ -69,8 +69,8 @@ std::span<T> view_items(T* pointer, std::size_t count, const char* parameter) {
   return {pointer, count};
 }
 
-// Return a view of the caller's text. Throw bad_argument naming the parameter when it is NULL, and the second one only
-// if its size is not 0.
+// Each function returns a view of the caller's text. Throws bad_argument, naming the parameter, if it is NULL; the
+// second function allows NULL for a size of 0.
 std::string_view require_text(const char* text, const char* parameter);
 std::string_view view_text(poise_text text, const char* parameter);
 // Returns a copy of the caller's text; std::nullopt for NULL.
@@ -167,7 +167,7 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
 // Returns a view of the parameter `text`. Throws bad_argument for NULL, unless `size` is 0.
 std::string_view view_input(const char* text, std::size_t size);
 
-// Return the caller's options, or the defaults for NULL. Throw bad_argument for invalid fields.
+// Each function returns the caller's options, or the defaults for NULL. Throws bad_argument for invalid fields.
 SessionOptions read_session_options(const poise_session_options* given);
 GenerateOptions read_generate_options(const poise_generate_options* given);
 
@@ -212,7 +212,7 @@ struct poise_tensor {
 struct poise_model {
   explicit poise_model(poise::Model model);
 
-  // Return what the model has. Throw not_found.
+  // Each function returns an object of the model. Throws not_found if the model does not have it.
   const poise_tensor& tensor(std::size_t index) const;
   const poise_tensor& tensor(std::string_view name) const;
   const poise::Vocabulary& vocabulary() const;

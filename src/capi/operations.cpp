@@ -1,4 +1,4 @@
-// Calls that read or write whole files: verify, hash, statistics, report, convert.
+// The calls that read or write whole files: verify, hash, statistics, report, convert.
 #include <algorithm>
 #include <limits>
 
@@ -232,7 +232,7 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
   });
 }
 
-// Names of statuses, formats and element types, and functions that free texts.
+// The calls that name statuses, formats and element types, and those that free texts.
 
 using namespace poise::capi;
 

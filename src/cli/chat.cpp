@@ -1,4 +1,4 @@
-// poise chat: a conversation in the terminal.
+// poise chat: holds a conversation with a model in the terminal.
 #include <unistd.h>
 
 #include <algorithm>

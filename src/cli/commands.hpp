@@ -77,7 +77,8 @@ void print_inspection_json(const Model& model, const std::string& path,
 // Returns the sizes of a vocabulary, without its tokens.
 Attributes describe_vocabulary(const Vocabulary& vocabulary);
 
-// poise run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
+// The functions of poise run --perplexity, which measures how well a model predicts texts, and how far its predictions
+// are from another model's.
 
 struct PerplexityOptions {
   std::string file;                   // the file with texts, separated by empty lines; empty for no perplexity
@@ -95,7 +96,7 @@ std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<c
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress);
 
-// poise run --prompts: many prompts from a file, several at a time.
+// The functions of poise run --prompts, which answers many prompts from a file, several at a time.
 
 struct PromptsOptions {
   std::string file;    // "-" for standard input; empty for no prompts

@@ -2,9 +2,6 @@
 //
 // The scripts are made from the option parser's own table. For the names of tensors they run the command itself, which
 // takes a few milliseconds, because only headers are read.
-//
-// The scripts are made from the option parser's own table. They ask the command itself for the names of tensors, which
-// takes a few milliseconds, as only headers are read.
 #include <algorithm>
 #include <array>
 #include <cstdint>

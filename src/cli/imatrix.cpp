@@ -1,4 +1,4 @@
-// poise imatrix: measures an importance matrix, or adds up several.
+// poise imatrix: measures an importance matrix, or adds several up.
 #include <memory>
 #include <optional>
 #include <string>

@@ -70,7 +70,7 @@ std::string group_digits(Total total);
 // Appends the text of group_digits().
 void append_grouped(std::string& out, Total total);
 
-// JSON on standard output.
+// Prints JSON on standard output.
 
 inline Value make_number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
 

@@ -1,4 +1,4 @@
-// poise report: a page for a browser about a model, which can be mailed.
+// poise report: writes a page for a browser about a model, which can be mailed.
 #include <memory>
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// The option --set KEY=TEXT|@FILE of edit, convert and merge.
+// The option --set KEY=TEXT|@FILE, which the commands edit, convert and merge have.
 #pragma once
 
 #include <string>

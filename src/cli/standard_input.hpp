@@ -1,4 +1,4 @@
-// Text from standard input or another file, whole or line by line.
+// Reads text from standard input or another file, whole or line by line.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Text for people: sizes, rates, aligned tables.
+// Makes text for people: sizes, rates, aligned tables.
 #pragma once
 
 #include <cstddef>

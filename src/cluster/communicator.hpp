@@ -1,4 +1,4 @@
-// Communicator: the processes ("ranks") that compute one model together, and the ways in which they exchange bytes.
+// A Communicator connects the processes ("ranks") that compute one model together, and exchanges bytes between them.
 //
 // All ranks call the same functions in the same order, each in one thread at a time. If a rank throws instead, the
 // others wait, and end() then ends them.

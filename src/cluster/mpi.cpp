@@ -1,4 +1,4 @@
-// The command poise-mpi: as many processes as mpirun or srun starts. No other file includes MPI.
+// The ranks of the command poise-mpi: as many processes as mpirun or srun starts. No other file includes MPI.
 #include <algorithm>
 #include <array>
 #include <chrono>

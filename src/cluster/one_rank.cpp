@@ -1,4 +1,4 @@
-// The command poise: one process.
+// The only rank of the command poise, which is one process.
 #include <algorithm>
 
 #include <unistd.h>

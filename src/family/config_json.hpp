@@ -1,4 +1,5 @@
-// config.json: its hyperparameters, as each family reads them (docs/formats/huggingface.md), and its other keys.
+// Reads and writes config.json: its hyperparameters, as each family reads them (docs/formats/huggingface.md), and its
+// other keys.
 //
 // config_to_attributes() and whole_config() of <poise/model.hpp> are here, too: families define the keys.
 #pragma once

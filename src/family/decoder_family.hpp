@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "
 // The names of a decoder that was saved without its output begin in another way.
 inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};
 
-// The text model of a multimodal directory: its object of config.json, and the beginnings of its names.
+// The text model of a multimodal directory has its own object in config.json, and its own beginnings of names.
 inline constexpr std::string_view kTextConfig = "text_config";
 inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.",
                                                                   "lm_head."};
@@ -76,7 +76,7 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
-// Return true when config.json gives projections biases.
+// Each function returns true if config.json gives the projections biases.
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
@@ -94,7 +94,7 @@ constexpr std::array<TensorRow, 3> make_mlp_biases(Needed needed) {
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
 }
 
-// Llama's layer; two keys decide which biases it has.
+// The tensors of Llama's layer. Two keys of config.json decide which biases it has.
 inline constexpr std::array kLlamaLayer =
     join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
                 kPostAttentionNorm, kMlpRows, make_mlp_biases(has_mlp_bias));
@@ -124,8 +124,8 @@ constexpr Family make_decoder_family(std::string_view model_type, std::string_vi
   return family;
 }
 
-// Returns Llama's plan: RMS norms before attention and feed-forward network; all layers alike, with the configuration's
-// window. Two keys decide on biases.
+// Returns Llama's plan: RMS norms before attention and feed-forward network, and the configuration's window in all
+// layers. Two keys decide on biases.
 DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
 // Returns GPT's plan, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.
@@ -142,7 +142,8 @@ ActivationKind find_activation(std::string_view name);
 std::vector<bool> find_sliding_layers(const ConfigView& view,
                                       bool (*by_default)(const ConfigView& view, std::int64_t layer));
 
-// Gives these layers the window and the others none. Throws invalid_file when there are such layers but no window.
+// Gives the window to these layers, and no window to others. Throws invalid_file if there are such layers but no
+// window.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
 
 inline bool is_even_layer(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }

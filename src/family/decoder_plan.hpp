@@ -1,4 +1,4 @@
-// DecoderPlan: a family's computation as plain data. runtime/decoder.cpp executes it.
+// A DecoderPlan describes a family's computation as plain data. runtime/decoder.cpp executes it.
 //
 // With x [tokens, hidden] = embedding of the tokens * embedding_scale (+ embedding of their positions), for each layer:
 //
@@ -46,7 +46,8 @@ struct Linear {
 struct RopePlan {
   std::vector<float> frequencies;  // one for each element in the first half of the rotated part of a head
   float factor = 1;                // scales the rotated part
-  // Sequences of more than long_after tokens use these for all tokens; empty: they do not.
+  // The frequencies of sequences of more than long_after tokens, for all of their tokens. If this is empty, they have
+  // no others.
   std::vector<float> long_frequencies = {};
   std::size_t long_after = 0;
 
@@ -58,8 +59,9 @@ struct ExpertsPlan {
   std::size_t used = 0;  // how many experts a token uses: those with the best scores
   Linear router;
   bool normalized = true;  // the weights of the used experts sum to one
-  // Separate: expert 7 has the modules LIST.7.GATE, ..., with or without biases. Stacked: all experts have LIST.GATE,
-  // with the outputs of gate and up interleaved, LIST.DOWN, and biases LIST.GATE_bias, LIST.DOWN_bias.
+  // If the experts are separate, expert 7 has the modules LIST.7.GATE, ..., with or without biases. If they are
+  // stacked, all experts have LIST.GATE, with the outputs of gate and up interleaved, LIST.DOWN, and biases
+  // LIST.GATE_bias, LIST.DOWN_bias.
   ExpertsStored stored = ExpertsStored::separate;
   bool bias = false;
   std::string_view list;
@@ -98,7 +100,7 @@ struct DecoderPlan {
   NormKind norm_kind = NormKind::rms;
   float epsilon = 0;
 
-  // For each layer; transposed matrices are [in, out].
+  // The following members describe each layer. Transposed matrices are [in, out].
   bool transposed = false;
   std::string_view attention_norm = {};
   std::string_view attention_post_norm = {};
@@ -120,7 +122,8 @@ struct DecoderPlan {
   std::optional<ExpertsPlan> experts = {};  // the plan for layers that have experts
 
   std::vector<RopePlan> ropes;
-  // Tensor: divisors of the frequencies, in models that have it. Files of llama.cpp have it in place of rope_scaling.
+  // The name of the tensor with divisors of the frequencies, in models that have it. Files of llama.cpp have it in
+  // place of rope_scaling.
   std::string_view rope_divisors = {};
   std::vector<LayerPlan> layers;
 

@@ -23,7 +23,7 @@ struct ExpertStack {
 // Converts the experts of one layer of a model. Requires: model, stacks and `out` outlive it.
 class ExpertLayer {
  public:
-  // `prefix`: of the names above. Converted tensors go to `out`.
+  // `prefix` is the beginning of the names above. Converted tensors go to `out`.
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
   // Codes stay only between stacks [experts, out, in] in the layout of MXFP4 and separate blocks of MXFP4, which

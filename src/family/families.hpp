@@ -65,7 +65,7 @@ namespace olmo2 {
 extern const Family kOlmo2Family;
 }  // namespace olmo2
 
-// Phi-3, Phi-3.5 and Phi-4.
+// The family of Phi-3, Phi-3.5 and Phi-4.
 namespace phi3 {
 extern const Family kPhi3Family;
 }  // namespace phi3

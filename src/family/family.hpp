@@ -1,4 +1,4 @@
-// Family: the properties of one architecture. One file for each; families.cpp lists them.
+// A Family has the properties of one architecture. Each has its own file; families.cpp lists all.
 //
 // General code uses the row and never tests for a family by name.
 #pragma once

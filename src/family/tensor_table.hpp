@@ -1,4 +1,4 @@
-// TensorTable: the weights of an architecture: names, shapes, canonical order.
+// A TensorTable lists the weights of an architecture: their names and shapes, in canonical order.
 #pragma once
 
 #include <array>

@@ -3,9 +3,6 @@
 //
 // Opening a file folds, unless `raw` is set. A conversion unfolds again for formats that hold parts
 // (convert_convention() of ops/transform/transform.hpp).
-//
-// Opening a file folds, unless `raw` is set. A conversion unfolds again for formats that hold parts
-// (convert_convention() of ops/transform/transform.hpp).
 #pragma once
 
 #include <filesystem>

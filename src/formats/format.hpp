@@ -126,7 +126,7 @@ struct Format {
   // Other extensions of its files, each with its dot.
   std::span<const std::string_view> extensions = {};
   HonouredOptions options = {};
-  // False: bf16 tensors become f32, unless another type is asked for by name.
+  // If this is false, bf16 tensors become f32, unless another type is asked for by name.
   bool holds_bf16;
   // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;

@@ -1,4 +1,4 @@
-// Input: a file or directory to read, and what its first bytes show.
+// An Input is a file or directory to read, and what its first bytes show.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@
 namespace poise {
 namespace {
 
-// One row for each format. If several share an extension, the first is used.
+// Has one row for each format. If several formats share an extension, the first is used.
 constexpr std::array kFormats = std::to_array<const Format*>(
     {&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kPytorch,
      &kDistributedCheckpoint, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});

@@ -1,4 +1,4 @@
-// Spellings: a format's names of element types. Each format has its own table.
+// A spelling is a format's name of an element type. Each format has its own table of spellings.
 #pragma once
 
 #include <algorithm>

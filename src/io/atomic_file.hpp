@@ -1,4 +1,4 @@
-// AtomicFile: a file that appears whole or not at all.
+// An AtomicFile is a file that appears whole or not at all.
 //
 // Writes to a file without a name in the target's directory; commit() makes it durable and names it. After a crash, a
 // killed process, a full disk or an exception, there is the old file, the new one or none. A complete file that
@@ -68,15 +68,15 @@ class AtomicFile final : public Sink {
   void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
-  std::filesystem::path directory_;  // where it is created
+  std::filesystem::path directory_;  // the directory in which the file is created
   std::filesystem::path temporary_;  // empty while the file has no name
   bool overwrite_;
   bool flushed_ = false;
   bool ends_in_hole_ = false;
   bool committed_ = false;
   bool is_new_ = false;
-  std::uint64_t handed_over_ = 0;  // number of first bytes that the disk has begun to write
-  std::uint64_t unwritten_ = 0;    // number of bytes after these
+  std::uint64_t handed_over_ = 0;  // how many bytes from the beginning the disk has begun to write
+  std::uint64_t unwritten_ = 0;    // how many bytes follow these
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttempts = 16;
 
-// Returns "out" for "out/".
+// Removes the slash at the end of a path: "out/" becomes "out".
 fs::path remove_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();

@@ -1,4 +1,4 @@
-// DirectoryOutput: a directory of files that appears whole or not at all.
+// A DirectoryOutput is a directory of files that appears whole or not at all.
 //
 // Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
 // that. A process killed before commit() leaves no files; if it is killed during commit(), the next save to the target

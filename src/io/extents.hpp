@@ -1,4 +1,4 @@
-// Extents: the ranges of a file in which parts are stored, and the gaps between them.
+// Extents are the ranges of a file in which parts are stored. The functions also find the gaps between them.
 #pragma once
 
 #include <compare>
@@ -27,21 +27,21 @@ struct Place {
 };
 // Returns where the blob's bytes begin.
 Place find_place(const Blob& blob);
-// Returns the place of a byte of the blob, if it is stored somewhere; else that of the blob.
+// Returns where a byte of the blob is stored. If it is not stored anywhere, returns the place of the blob.
 Place find_place(const Blob& blob, std::uint64_t byte);
 
 // Returns the first two extents, sorted by their beginnings, that overlap without being equal. Fastest for sorted
 // extents. Requires: no extent is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
-// Names bytes [begin, end) of a file.
+// Stands for the bytes [begin, end) of a file.
 struct FileRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   friend auto operator<=>(const FileRange&, const FileRange&) = default;
 };
 
-// Returns the ranges from 0 to the end of the last range that no range covers, in order. Ranges may overlap.
+// Returns the gaps between the ranges, in order, from 0 to the end of the last range. Ranges may overlap.
 std::vector<FileRange> find_gaps(std::vector<FileRange> ranges);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// FileDescriptor: owns an open file and closes it.
+// A FileDescriptor owns an open file and closes it.
 #pragma once
 
 #include <cerrno>
@@ -83,7 +83,7 @@ class FileStamp {
  public:
   // Records the size and the time of the last change of a source's file. Throws io.
   explicit FileStamp(SourcePtr source);
-  // Throws io when either has changed.
+  // Throws io if the size or the time has changed.
   void require_unchanged() const;
   const Source* source() const { return source_.get(); }
 
@@ -100,8 +100,8 @@ class FileStamp {
   State before_;
 };
 
-// Names a range of bytes between holes. Holes are ranges that were never written: they read as zeros and use no space
-// on the disk.
+// A range of bytes between holes. Holes are ranges that were never written: they read as zeros and use no space on the
+// disk.
 struct Written {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

@@ -1,4 +1,4 @@
-// Meter: counts bytes for a Progress callback, and throws Error{cancelled} when it returns false.
+// A Meter counts bytes for a Progress callback, and throws Error{cancelled} if the callback returns false.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Is thread-safe, and calls the callback from one thread at a time.
+// Counts bytes on any thread, and calls the callback from one thread at a time.
 class Meter {
  public:
   Meter() = default;

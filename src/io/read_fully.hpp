@@ -34,8 +34,8 @@ inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
   }
 }
 
-// Returns how many bytes stored bytes may decode to, where readers need all decoded bytes in memory: indices, words of
-// codes, files in archives.
+// Returns the largest decoded size of that many stored bytes, for readers that need all decoded bytes in memory:
+// indices, words of codes, files in archives.
 inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
   return (16 << 20) + 16 * stored_bytes;
 }

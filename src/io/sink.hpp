@@ -1,4 +1,4 @@
-// Sink and Output: writers write bytes to them, once and in order.
+// Writers write bytes to a Sink and an Output, once and in order.
 //
 // A Sink is one file, written from front to back. An Output is everything that one save produces: the main file and,
 // for formats with shards, its siblings. commit() makes all of it appear.
@@ -35,7 +35,7 @@ class Sink {
   // if this process writes it. Otherwise the caller skips the part.
   virtual bool begin_part(std::uint64_t /*bytes*/) { return true; }
   virtual void end_part() {}
-  // Goes over bytes that another process writes.
+  // Skips bytes that another process writes.
   void skip(std::uint64_t count);
 
   std::uint64_t position() const { return position_; }
@@ -83,7 +83,7 @@ class SavedOutput : public Output {
  public:
   // Returns how many bytes have been written to all files.
   virtual std::uint64_t bytes() const = 0;
-  // Returns how many of those are padding.
+  // Returns how many of the bytes in all files are padding.
   virtual std::uint64_t padding() const = 0;
   // Returns the paths that commit() makes appear: the main file, then its siblings; or only the directory.
   virtual std::vector<std::filesystem::path> paths() const = 0;

@@ -130,7 +130,7 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_system_error("open", name);
   require_regular(status, name);  // before open(), which fails on sockets and makes some devices act
-  // O_NONBLOCK: open() does not wait if the file has been replaced by a pipe meanwhile.
+  // With O_NONBLOCK, open() does not wait if the file has been replaced by a pipe meanwhile.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) throw_system_error("open", name);
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);

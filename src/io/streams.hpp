@@ -22,7 +22,7 @@ class StreamOutput final : public SavedOutput {
 
   Sink& main() override { return file_; }
   Sink& open_main(const std::string&) override { return file_; }
-  // Throws bad_argument.
+  // Throws bad_argument, since a stream holds one file only.
   Sink& open_sibling(const std::string& name) override;
   std::string name() const override { return name_; }
   std::uint64_t bytes() const override { return file_.position(); }

@@ -1,4 +1,4 @@
-// A pipeline of three steps: cuts items in order, makes them on all threads, uses them in order.
+// Runs a pipeline of three steps: cuts items in order, makes them on all threads, and uses them in order.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   std::size_t next = 0;
   const auto first = [&](tbb::flow_control& control) -> Slot* {
     Slot& slot = slots[next++ % count];
-    // Items end in order, so the item before in this slot has ended.
+    // Items end in order, so the previous item in this slot has ended.
     if (slot.busy.exchange(true, std::memory_order_acquire))
       throw Error(ErrorKind::internal, "more items in flight than there are places");
     if (cut(slot.item)) return &slot;

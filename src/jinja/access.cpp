@@ -43,7 +43,7 @@ std::optional<Object> find_number_attribute(const Object& object, std::string_vi
   return std::nullopt;
 }
 
-// Looks up a name as Python's getattr().
+// Looks up an attribute by name as Python's getattr() does.
 std::optional<Object> find_python_attribute(Interpreter& in, const Object& object, std::string_view name) {
   if (auto* const* space = object.get_if<Namespace*>()) {
     for (const auto& [key, value] : (*space)->entries) {
@@ -79,7 +79,7 @@ Object make_missing_attribute(const Object& object, std::string_view name) {
   return make_undefined(fmt::format("'{}' has no attribute '{}'", describe_type(object), name));
 }
 
-// Looks up a key as a subscript; std::nullopt if there is no such item.
+// Looks up an item by its key. Returns std::nullopt if there is none.
 std::optional<Object> find_subscripted(Budget& budget, const Object& object, const Object& key) {
   if (object.is_undefined()) fail_undefined(object);
   if (const auto* dict = object.get_if<DictPtr>()) {

@@ -22,7 +22,7 @@ struct Failure : std::runtime_error {
 
 [[noreturn]] inline void fail(const std::string& message) { throw Failure(FailureKind::runtime, message); }
 
-// Limits of the work of one rendering. A template comes with a model, so that it may be hostile.
+// The limits of one rendering. A template comes with a model, so it may be hostile.
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
@@ -37,7 +37,7 @@ class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
 
-  // Counts steps. Throws beyond the limit.
+  // Counts steps of the rendering. Throws if there are more than the limit allows.
   void step(std::uint64_t count = 1) {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;

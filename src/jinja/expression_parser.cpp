@@ -11,7 +11,7 @@
 
 namespace poise::jinja {
 
-// Counts how deep expressions nest, while it exists.
+// Counts, while it exists, one level of nested expressions.
 struct ExpressionParser::Nested {
   explicit Nested(ExpressionParser& parser) : depth(parser.depth_) {
     if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are nested too deeply");
@@ -255,7 +255,7 @@ ExpressionPtr ExpressionParser::parse_tuple(Items items, std::string_view end, b
 
 namespace {
 
-// Returns the part that cannot be assigned to, or null.
+// Returns the part of a target that cannot be assigned to; null if there is none.
 const Expression* find_unassignable(const Expression& target, bool with_members) {
   if (target.kind == ExpressionKind::name) return nullptr;
   if (target.kind == ExpressionKind::member) return with_members ? nullptr : &target;

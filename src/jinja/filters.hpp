@@ -20,8 +20,8 @@ using Test = bool (*)(Interpreter& in, const Object& value, Parameters& paramete
 // Returns null if unknown.
 Test find_test(std::string_view name);
 
-// Finds the attribute of an item that a filter's argument names: "a.b.0", 2. Without `with_case`, texts become lower
-// case.
+// Finds the attribute of an item that a filter's argument names, such as "a.b.0" or 2. If `with_case` is false, texts
+// become lower case.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);

@@ -7,7 +7,7 @@ namespace poise::jinja {
 
 // Returns text % values. Both functions escape values in markup, unless they are markup, too.
 Object format_percent(Budget& budget, const Text& text, const Object& values);
-// Returns text.format(...).
+// Returns text.format(...), as Python computes it.
 Object format_braces(Interpreter& in, const Text& text, Parameters& parameters);
 
 // Returns the text as markup: &, <, >, " and ' as entities; unchanged if it is markup already.
@@ -24,7 +24,7 @@ struct FormatSpec {
   std::optional<int> precision = {};
   char type = '\0';
 };
-// Throws for a value that the specification does not fit.
+// Throws if the specification does not suit the value.
 Text format_value(Budget& budget, const Object& value, const FormatSpec& spec);
 FormatSpec parse_format_spec(std::string_view text);
 

@@ -28,18 +28,18 @@ class Parameters {
   Parameters(std::vector<Object> positional, Keywords keywords)
       : positional_(std::move(positional)), keywords_(std::move(keywords)) {}
 
-  // Sets the name for messages: "replace()".
+  // `name` is the name of the callee in messages: "replace()".
   void name_call(std::string name) { call_ = std::move(name); }
   const std::string& call_name() const { return call_; }
 
-  // Returns the next positional argument, else the one with that name.
+  // Returns the next positional argument. If there is none, returns the argument with this name.
   std::optional<Object> read(std::string_view name);
   Object require(std::string_view name);
   std::int64_t read_integer(std::string_view name, std::int64_t otherwise);
-  // Reads an integer. None counts as left out.
+  // Reads an integer argument. The value None counts as left out.
   std::optional<std::int64_t> read_optional_integer(std::string_view name);
   bool read_truth(std::string_view name, bool otherwise);
-  // Throws if it is not a text.
+  // Reads a text argument. Throws if it is not a text.
   TextPtr read_text(std::string_view name);
   // Returns the argument that is given by name.
   std::optional<Object> read_keyword(std::string_view name);
@@ -69,7 +69,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// How a body ended.
+// Says how a body ended.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
@@ -100,7 +100,8 @@ class Interpreter {
   Flow run_loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 
-  // Return value.name and value[key], with Jinja's precedence: methods first, or items.
+  // Each function returns value.name or value[key]. As in Jinja, one looks for methods first, the other for items
+  // first.
   Object find_attribute(const Object& object, std::string_view name);
   Object find_item(const Object& object, const Object& key);
   Object call(const Object& callee, Parameters& parameters);

@@ -50,7 +50,7 @@ class Lexer {
   bool is_next(std::string_view text) const { return get_rest().starts_with(text); }
   [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, line_); }
 
-  // Moves to `end`, and counts lines.
+  // Moves to `end`, and counts the lines on the way.
   void advance(std::size_t end) {
     line_ += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
                                                  source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -173,7 +173,7 @@ class Lexer {
     }
   }
 
-  // Reads one token of an expression, or white space; false at the end of the source.
+  // Reads one token of an expression, or white space. Returns false at the end of the source.
   bool read_inner() {
     if (at_ == source_.size()) return false;
     const std::size_t after = skip_space(at_);
@@ -199,7 +199,7 @@ class Lexer {
     advance(end);
   }
 
-  // Returns the end of digits of a kind, with single underscores between them.
+  // Returns where the digits of one kind end, which may have single underscores between them.
   template <typename IsDigit>
   std::size_t find_digits_end(std::size_t i, const IsDigit& is_digit) const {
     const std::size_t begin = i;

@@ -27,7 +27,7 @@ std::optional<std::string> remove_underscores(std::string_view text) {
   return digits;
 }
 
-// Converts as Python's int(text, base).
+// Converts a text to an integer as Python's int(text, base) does.
 std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
   const Text text = strip_text(given, nullptr, Sides::both);
   std::string_view rest = text.view();
@@ -57,7 +57,7 @@ std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) 
   return is_negative ? -number : number;
 }
 
-// Converts as Python's float(text).
+// Converts a text to a number as Python's float(text) does.
 std::optional<double> parse_real(const Text& given) {
   const Text text = strip_text(given, nullptr, Sides::both);
   const auto digits = remove_underscores(text.view());

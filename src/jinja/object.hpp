@@ -47,7 +47,7 @@ struct Tuple {
   SequencePtr items;
 };
 
-// Keeps its entries in order of insertion.
+// Represents a dictionary, which keeps its entries in order of insertion.
 class Dict {
  public:
   using Entry = std::pair<Object, Object>;
@@ -86,7 +86,7 @@ struct DictView {
   DictPtr dict;
 };
 
-// Returns each item once.
+// Represents an iterator, which returns each item once.
 struct Iterator {
   std::string type;  // "generator"
   std::vector<Object> items;
@@ -146,7 +146,7 @@ class Object {
   bool is() const {
     return std::holds_alternative<Kept>(storage_);
   }
-  // Returns null if it is not a text.
+  // Returns the text; null if the object is not a text.
   const Text* text() const {
     const TextPtr* const found = get_if<TextPtr>();
     return found == nullptr ? nullptr : found->get();
@@ -155,7 +155,7 @@ class Object {
   const std::vector<Object>* sequence() const;
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<std::nullptr_t>(); }
-  // Return std::nullopt for other types. Booleans are integers, too.
+  // Each function returns std::nullopt for other types. Booleans are integers, too.
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;
 
@@ -184,27 +184,27 @@ unsigned measure_depth_of_items(const std::vector<Object>& items);
 // object that throws where it is used.
 Object make_object(Budget& budget, const Value& value, bool is_input);
 
-// Returns "str", "NoneType", ...
+// Returns Python's name of the type: "str", "NoneType", ...
 std::string name_type(const Object& object);
 bool is_true(const Object& object);
-// Compares as Python's ==.
+// Compares two objects as Python's operator == does.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
-// Compares as Python's is.
+// Compares two objects as Python's operator `is` does.
 bool is_same(const Object& left, const Object& right);
-// Compares as Python's <. Throws for types without an order.
+// Compares two objects as Python's operator < does. Throws for types without an order.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
 // Returns Python's len(); std::nullopt if there is none.
 std::optional<std::size_t> find_length(const Object& object);
-// Returns the items of a loop over it. Throws if it is not iterable.
+// Returns the items of a loop over an object. Throws if it is not iterable.
 std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
-// Throws for types that cannot be keys.
+// Throws if the object cannot be a key of a dictionary.
 void require_hash(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
 // Throws for a number that make_object() could not convert.
 void require_usable(const Object& object);
 
-// Convert as Python's str() and repr(). Input stays marked.
+// Each function converts an object to text, as Python's str() and repr() do. Input stays marked.
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);

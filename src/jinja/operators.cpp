@@ -73,7 +73,7 @@ double compute_modulo(double a, double b) {
   return rest;
 }
 
-// Divides as Python's float_floor_div().
+// Divides as Python's float_floor_div() does.
 double divide_to_floor(double a, double b) {
   const double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
@@ -191,7 +191,7 @@ struct Bounds {
   std::int64_t count;
 };
 
-// Finds the bounds as Python's slice.indices().
+// Finds the bounds as Python's slice.indices() does.
 Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
   const auto index = [](const Object& object) {
     const auto number = object.integer();
@@ -247,7 +247,7 @@ Object slice_object(Budget& budget, const Object& object, const Object& start, c
   fail(fmt::format("'{}' object is not subscriptable", name_type(object)));
 }
 
-// The rest compares objects.
+// The following functions compare objects.
 
 namespace {
 

@@ -7,12 +7,12 @@
 
 namespace poise::jinja {
 
-// Returns `left sign right`; sign: + - * / // % **
+// Returns `left sign right`. The sign is + - * / // % or **.
 Object compute(Interpreter& in, std::string_view sign, const Object& left, const Object& right);
 Object apply_sign(const Object& value, bool is_negative);
-// Returns whether `left sign right` is true; sign: == != < <= > >=
+// Returns true if `left sign right` holds. The sign is == != < <= > or >=.
 bool compare(Budget& budget, std::string_view sign, const Object& left, const Object& right);
-// Returns of[start:stop:step]; None counts as left out.
+// Returns of[start:stop:step]. None counts as left out.
 Object slice_object(Budget& budget, const Object& object, const Object& start, const Object& stop, const Object& step);
 
 }  // namespace poise::jinja

@@ -61,7 +61,7 @@ Object filter_reverse(Interpreter& in, const Object& value, Parameters&) {
   return out;
 }
 
-// Sorts items by their keys; equal ones stay in order.
+// Sorts items by their keys. Items with equal keys stay in order.
 std::vector<Object> sort_by_keys(Interpreter& in, std::vector<Object> items, const std::vector<Object>& keys,
                                  bool reverse) {
   std::vector<std::size_t> order(items.size());

@@ -1,4 +1,4 @@
-// The syntax tree of a template. Its depth is bounded, so walks over it may recurse.
+// The syntax tree of a template. Its depth is bounded, so functions that walk over it may recurse.
 #pragma once
 
 #include <cstddef>
@@ -106,7 +106,7 @@ struct Statement {
   ExpressionPtr value = {};
   ExpressionPtr test = {};
   bool is_recursive = false;
-  // For a macro or caller: which of "caller", "kwargs" and "varargs" its body uses.
+  // These say which of "caller", "kwargs" and "varargs" the body of a macro or caller uses.
   bool takes_caller = false;
   bool takes_keywords = false;
   bool takes_more = false;

@@ -28,7 +28,7 @@ struct Text {
 Text mark_as_input(std::string text);
 
 void append(Text& to, const Text& from);
-// Appends part of `from`.
+// Appends a part of another text, with its marks.
 void append(Text& to, const Text& from, std::size_t begin, std::size_t end);
 // Appends bytes with one mark. A text that replaces input is input, too.
 void append(Text& to, std::string_view bytes, bool is_input = false);

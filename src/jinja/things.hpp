@@ -28,7 +28,7 @@ class Macro final : public Thing {
   ScopePtr scope_;
 };
 
-// Represents the variable `loop` inside a loop.
+// Represents the variable `loop`, which templates use inside a loop.
 class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
  public:
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
@@ -86,7 +86,7 @@ class Function final : public Thing {
 
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
-// Returns null if texts have no such method.
+// Returns the method of a text with that name; null if texts have no such method.
 Method find_text_method(std::string_view name);
 // Returns the method of markup with that name, as markupsafe defines it.
 Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
@@ -102,17 +102,18 @@ void add_functions(Interpreter& in, Scope& globals);
 // Filters and methods of texts use the following functions.
 
 enum class Sides { left, right, both };
-// Removes the characters of a set at the sides; null: white space.
+// Removes the characters of a set at the left, the right or both ends of a text. Null stands for white
+// space.
 Text strip_text(const Text& text, const Text* set, Sides sides);
-// Splits at white space if there is no separator; at most `most` times.
+// Splits a text at a separator, or at white space if there is none; at most `most` times.
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> most, bool from_right);
 std::vector<Text> split_lines(const Text& text, bool with_ends);
 Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);
 Text join_texts(Budget& budget, const Text& separator, const std::vector<Object>& items);
-// Pads to a width in characters.
+// Pads a text to a width in characters.
 Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides);
 Text capitalize_text(const Text& text);
-// Decides as Python's str.islower() and str.isupper().
+// Each function decides as Python's str.islower() or str.isupper() does.
 bool has_case(const Text& text, Case which);
 
 }  // namespace poise::jinja

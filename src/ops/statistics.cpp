@@ -535,11 +535,11 @@ class Statistics {
   std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
-  // The state of cut(): the next tensor, its work, and the place in it.
+  // These members belong to cut(): the next tensor, its work, and the place in it.
   std::size_t next_ = 0;
   std::shared_ptr<Work> work_;
   std::uint64_t at_ = 0;
-  // The state of use(): the sums of the current tensor.
+  // This member belongs to use(): the sums of the current tensor.
   std::optional<Sums> sums_;
   std::vector<Recount> recounts_;
 };

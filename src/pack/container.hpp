@@ -1,4 +1,4 @@
-// Container: named files in a directory, or in a zip archive.
+// A Container has named files, in a directory or in a zip archive.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class Container {
   ContainerKind kind() const { return kind_; }
   // Returns the name of a member in messages: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
-  // Returns the file on the disk that holds the member's bytes.
+  // Returns the path of the file on the disk that holds the member's bytes.
   virtual std::filesystem::path locate_file(std::string_view name) const = 0;
 
   // Returns names relative to the folder: in a directory its entries, in an archive all files in it and below. Throws

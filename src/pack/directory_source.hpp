@@ -1,5 +1,5 @@
-// DirectorySource: a directory that is not on the disk, as a Source without bytes, so that it can be opened as a file
-// is: a repository on a server.
+// A DirectorySource is a directory that is not on the disk, such as a repository on a server. It is a Source without
+// bytes, so that it can be opened as a file is.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class DirectorySource : public Source {
   explicit DirectorySource(std::string name) : Source(std::move(name), 0) {}
 };
 
-// Returns null for other sources.
+// Returns the directory of a DirectorySource; null for other sources.
 inline const DirectorySource* find_directory_source(const SourcePtr& source) {
   return dynamic_cast<const DirectorySource*>(source.get());
 }

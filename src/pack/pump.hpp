@@ -1,4 +1,4 @@
-// pump: writes a blob's decoded bytes into a sink, once and in order.
+// pump() writes a blob's decoded bytes into a sink, once and in order.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace poise {
 // the blob for the meter. Returns false if another process writes the blob: `hasher` gets no bytes then. Throws what
 // the blob and the sink throw.
 bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
-// Does so, and `hasher` always gets the bytes: what follows in the file depends on them.
+// Writes a blob as pump() does, but `hasher` always gets the bytes, because what follows in the file depends on them.
 void pump_whole(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher);
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.

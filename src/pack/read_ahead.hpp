@@ -1,4 +1,4 @@
-// ReadAhead: decodes the blobs that a writer needs next, on all threads, while it writes the one before.
+// A ReadAhead decodes the blobs that a writer needs next, on all threads, while the writer writes the previous one.
 //
 // A deflated stream can only be decoded from its beginning, on one thread: a writer that reads one blob after the other
 // would use one processor. Here each thread decodes another blob. Memory: a window for each processor, within a limit

@@ -1,4 +1,4 @@
-// Scan: reads many blobs in parallel, each once, from front to back on one thread, and passes their bytes to visitors.
+// A Scan reads many blobs in parallel, each once, from front to back on one thread, and passes their bytes to visitors.
 //
 // Memory: a chunk for each thread, and the visitors of the blobs that are being read.
 #pragma once
@@ -44,7 +44,7 @@ class Scan {
   // Makes the visit with this index. Several threads call it, once for each index.
   using MakeVisit = std::function<Visit(std::size_t index)>;
 
-  // Begins with the longest blobs. `sizes`: of the blobs.
+  // Begins with the longest blobs. `sizes` has the sizes of the blobs.
   Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit);
   // Cancels the rest.
   ~Scan();
@@ -53,7 +53,7 @@ class Scan {
 
   // Starts reading on all threads and returns. Callers call it once.
   void start();
-  // Returns true if it has started, and neither finished nor failed.
+  // Returns true if the scan has started, and has neither finished nor failed.
   bool is_busy() const { return busy_ > 0 && !failed_; }
   // Returns true if finish() will throw.
   bool has_failed() const { return failed_; }

@@ -1,4 +1,4 @@
-// WriterDigests: digests of parts, of exactly the bytes that a writer writes.
+// WriterDigests computes digests of parts, of exactly the bytes that a writer writes.
 //
 // Most hashers get the writer's bytes as they pass. SHA-256 is slower than the disk: several threads read a batch of
 // parts back from the unfinished file, which no one else can change, one thread for each part, while the writer writes
@@ -61,7 +61,7 @@ class WriterDigests {
 // Passes bytes on to another sink and to a hasher. Requires: both outlive this.
 class HashingSink final : public Sink {
  public:
-  // `is_here`: this process writes the parts that follow.
+  // `is_here` is true if this process writes the parts that follow.
   HashingSink(Sink& to, Hasher& hasher, bool is_here = true) : to_(to), hasher_(hasher), is_here_(is_here) {}
   Sink* readable() override { return to_.readable(); }
   bool begin_part(std::uint64_t /*bytes*/) override { return is_here_; }

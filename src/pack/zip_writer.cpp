@@ -101,7 +101,7 @@ void ZipWriter::finish() {
     const std::size_t extra_bytes = extra.size() == 0 ? 0 : extra.size() + 4;
     ByteWriter entry;
     entry.u32(kDirectoryEntry);
-    entry.u16(kVersion);  // made by
+    entry.u16(kVersion);  // the version that made the archive
     add_common(entry, member.crc32, member.bytes, member.name, extra_bytes);
     entry.u16(0);  // comment
     entry.u16(0);  // disk

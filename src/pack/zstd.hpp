@@ -1,4 +1,4 @@
-// zstd: compressed parts, read and written as one stream.
+// Reads and writes parts that zstd has compressed, as one stream.
 //
 // A compressed blob must decode to exactly the size that its file states. Another size, a broken frame and bytes after
 // the last frame are errors. Memory: the decoder's window.

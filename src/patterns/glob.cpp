@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Returns the character at the front. Such texts sort by bytes as by code points.
+// Returns the character at the front of a text. Such texts sort by bytes as by code points.
 std::string_view find_first_character(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, measure_character(text)));
 }
@@ -41,7 +41,7 @@ bool is_of_class(std::string_view character, std::string_view name) {
   return found != kClasses.end() && found->holds(character.front());
 }
 
-// Returns "digit" for "[:digit:]" at the front.
+// Returns the name of the class with which a pattern begins: "digit" for "[:digit:]".
 std::optional<std::string_view> find_class_name(std::string_view set) {
   if (!set.starts_with("[:")) return std::nullopt;
   const std::size_t end = set.find(":]", 2);
@@ -91,8 +91,9 @@ bool match_token(std::string_view& pattern, std::string_view& name) {
 
 // Appends what each star matches, unless `stars` is null.
 bool match(std::string_view pattern, std::string_view name, std::vector<std::string_view>* stars) {
-  // Where to continue after a mismatch: at the last star, which then matches one more character. Earlier stars need no
-  // retry, since the text between two stars may match as early as possible.
+  // The rest of the pattern and of the name where matching continues after a mismatch: at the last star, which then
+  // matches one more character. Earlier stars need no retry, since the text between two stars may match as early as
+  // possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
   while (!pattern.empty() || !name.empty()) {
     if (pattern.starts_with('*')) {

@@ -27,10 +27,10 @@ class Regex {
   std::unique_ptr<const Code> code_;
 };
 
-// Finds the matches in texts, one text at a time. Requires: the Regex outlives it.
+// Finds the matches of an expression in texts, one text at a time. Requires: the Regex outlives it.
 class RegexMatcher {
  public:
-  // `groups`: the number of the expression's groups that find_group() can find.
+  // `groups` is the number of the expression's groups that find_group() can return.
   explicit RegexMatcher(const Regex& regex, std::size_t groups = 0);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;

@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostParallel = 16;
 constexpr std::size_t kReadPiece = 1 << 20;
 
-// Names a file to fetch, and its place.
+// Holds a file to fetch, and its place on the disk.
 struct FetchedFile {
   const HubFile* file = nullptr;
   fs::path target;

@@ -114,7 +114,7 @@ struct FreeHeaders {
   void operator()(curl_slist* list) const { load_curl().slist_free_all(list); }
 };
 
-// A connection that can be used again. One thread uses it at a time.
+// Holds a connection that can be used again. One thread uses it at a time.
 class HttpClient::Connection {
  public:
   Connection() : curl_(load_curl().easy_init()) {
@@ -130,7 +130,7 @@ class HttpClient::Connection {
   CURL* curl_;
 };
 
-// One call of get_range(): its attempts, and their redirects.
+// Represents one call of get_range(): its attempts, and their redirects.
 class HttpClient::Transfer {
  public:
   Transfer(const HttpClient& client, Connection& connection, const RangeRequest& request, const ReceiveBytes& receive)

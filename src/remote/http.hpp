@@ -40,7 +40,7 @@ struct HttpResponse {
   std::string error_text;  // X-Error-Message, by which the hub explains a refusal
 };
 
-// Describes what to request of a file.
+// Describes the range of a file that a request asks for.
 struct RangeRequest {
   std::string url;
   std::string redirected = {};  // where an earlier request was sent to; `url` again if that has expired

@@ -25,7 +25,7 @@ namespace poise::remote {
 namespace {
 
 constexpr std::uint64_t kBlock = HttpSession::kBlock;
-constexpr std::uint64_t kMostRun = 16;         // blocks of a request
+constexpr std::uint64_t kMostRun = 16;         // the most blocks of a request
 constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead from this run on
 constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks: several threads that go forward together are one reader
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
@@ -52,7 +52,7 @@ class BlockCache {
   std::mutex mutex;
   std::condition_variable changed;
 
-  // Returns null for a block that is not kept.
+  // Returns a block; null if the block is not kept.
   CachedBlockPtr find(const Key& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
@@ -270,7 +270,7 @@ class HttpSource final : public Source {
   std::uint64_t id_;
   std::string url_;
   std::atomic<bool> is_closed_ = false;
-  // The cache's mutex guards these.
+  // The cache's mutex guards the following members.
   mutable std::string redirected_;
   mutable std::string validator_;
   mutable std::uint64_t frontier_ = 0;  // one after the last block that was claimed

@@ -36,7 +36,7 @@ struct HubRepository {
 
   // Returns the URL of a file at the commit.
   std::string make_url(std::string_view file) const;
-  // Returns null for a name that the repository does not have.
+  // Returns the file of that name; null if the repository does not have it.
   const HubFile* find(std::string_view file) const;
 };
 

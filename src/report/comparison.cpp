@@ -76,7 +76,7 @@ Value::Array find_place_in(const Shape& shape, std::uint64_t element) {
   return place;
 }
 
-// Returns null for an infinite ratio: there is no error; "-" if a number is not finite.
+// Returns a ratio for the script: null if it is infinite (there is no error), "-" if a number is not finite.
 Value describe_ratio(double decibels) { return std::isnan(decibels) ? Value("-") : shorten_number(decibels); }
 
 class Comparison {
@@ -86,7 +86,7 @@ class Comparison {
 
   Value compare(const Progress& progress) {
     DiffOptions options;
-    options.verify = false;  // verify() has read the model, and its faults are on the page
+    options.verify = false;  // verify() has read the model already, and the page shows its faults
     options.progress = progress;
     const DiffReport report = diff_observed(original_, model_, options, [this](const Tensor& tensor) -> SeeFloats {
       ErrorMap& errors = add_errors(tensor);

@@ -70,7 +70,7 @@ Attributes describe_memory(const Model& model) {
     groups.push_back(Attributes{{"positions", positions}, {"layers", count}});
   Value::Array types;
   for (const CacheTypeRow& type : list_cache_types()) {
-    // Keys and values of kBlockPositions positions of a layer.
+    // The bytes of the keys and values of kBlockPositions positions of a layer.
     const std::uint64_t bytes = 2 * plan->kv_heads * type.block_bytes(plan->head_size);
     types.push_back(Attributes{{"type", std::string(type.name)}, {"block_bytes", bytes}});
   }

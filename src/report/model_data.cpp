@@ -20,13 +20,13 @@
 namespace poise {
 namespace {
 
-// Limits of the page: it has to stay small for any file.
+// These limits keep the page small for any file.
 constexpr std::size_t kMostKeys = 500;
 constexpr std::size_t kLongestValue = 600;       // bytes
 constexpr std::size_t kLongestTemplate = 65536;  // bytes
 constexpr std::size_t kMostFindings = 500;
 
-// Returns [["key", "value as text"], ...].
+// Returns the entries of a map as [["key", "value as text"], ...].
 Value::Array list_entries(const Attributes& map) {
   Value::Array rows;
   for (const auto& [key, value] : map) {
@@ -36,7 +36,7 @@ Value::Array list_entries(const Attributes& map) {
     }
     const auto* const text = value.get_if<std::string>();
     const auto* const list = value.get_if<Value::Array>();
-    const bool is_long = list != nullptr && list->size() > kLongestValue;  // its text would be cut
+    const bool is_long = list != nullptr && list->size() > kLongestValue;  // the text of the list would be cut
     const Value shown = is_long ? Value::Array(list->begin(), list->begin() + kLongestValue) : value;
     rows.push_back(Value::Array{shorten(key, kLongestValue), shorten(text ? *text : to_json(shown), kLongestValue)});
   }
@@ -159,7 +159,7 @@ constexpr std::string_view kMessages = R"(
   {"role": "assistant", "content": "The giraffe."},
   {"role": "user", "content": "And the shortest?"})";
 
-// Returns the text in runs by turns: the template's, and that of messages.
+// Cuts the text into runs that come from the template or from messages, by turns.
 Value::Array cut_by_origin(const ChatText& text) {
   Value::Array runs;
   const std::string& from = text.from_messages;

@@ -6,9 +6,9 @@
 
 namespace poise {
 
-// Holds the data of a page. The last three are deflated.
+// Holds the data of a page. Tensors, maps and vocabulary are deflated.
 struct PageData {
-  std::string title;       // text, not markup
+  std::string title;       // plain text, not markup
   std::string model;       // JSON: all that is small
   std::string tensors;     // JSON: a list for each column
   std::string maps;        // cells of heat maps, a byte each

@@ -1,6 +1,7 @@
-// make_report, write_report: a page with the content of a model, and what reading it finds.
+// Makes a page about the content of a model and what reading it finds (make_report() and write_report()).
 //
-// verify() reads the parts in batches; while a batch is in the page cache, its tensors become numbers and maps.
+// verify() reads the parts in batches. While a batch is in the page cache, this file computes numbers and maps of its
+// tensors.
 #include "report/report.hpp"
 
 #include <algorithm>
@@ -157,7 +158,7 @@ class Report {
   Value describe_digests(std::vector<PartHash> hashes) const {
     std::size_t parts = 0;
     for (const Tensor& tensor : model_.tensors()) parts += tensor.parts.size();
-    if (hashes.size() != parts) return {};  // a part could not be read
+    if (hashes.size() != parts) return {};  // some part could not be read
     std::ranges::sort(hashes, {}, [](const PartHash& part) {
       return std::pair<std::string_view, std::string_view>(part.tensor, part.role);
     });

@@ -1,4 +1,4 @@
-// make_report: makes the page of write_report() from inputs that may be streams.
+// Makes the page of write_report() from inputs that may be streams.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct ReportInputs {
   std::optional<Input> against;
 };
 
-// Returns the page. Throws as write_report() does, but does not use the options about files.
+// Returns the page. Throws the errors of write_report(), but ignores the options about files.
 std::string make_report(const ReportInputs& inputs, const ReportOptions& options);
 
 }  // namespace poise

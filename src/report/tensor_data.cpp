@@ -17,7 +17,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMostListed = 20000;
-constexpr std::size_t kMostCells = 1'000'000;  // bytes before they are deflated
+constexpr std::size_t kMostCells = 1'000'000;  // the most cells, of a byte each, before they are deflated
 constexpr std::array<std::size_t, 5> kSides = {64, 48, 32, 24, 16};
 constexpr std::size_t kMostHistograms = 2000;
 constexpr std::size_t kLongestName = 400;
@@ -153,7 +153,7 @@ std::string write_vocabulary(const Vocabulary& vocabulary, std::size_t count) {
 std::string pack_vocabulary(const Vocabulary& vocabulary, std::size_t most, std::size_t& kept) {
   kept = vocabulary.size();
   std::string packed = deflate_bytes(write_vocabulary(vocabulary, kept));
-  // A part of the tokens takes about that part of the bytes.
+  // The size is about proportional to the number of tokens.
   while (packed.size() > most && kept > 0) {
     const double share = 0.95 * static_cast<double>(most) / static_cast<double>(packed.size());
     kept = std::min(kept - 1, static_cast<std::size_t>(share * static_cast<double>(kept)));

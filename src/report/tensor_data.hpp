@@ -25,11 +25,11 @@ class PageTensors {
   // Returns the tensors in the model's order: all, or those with most bytes.
   const std::vector<const Tensor*>& listed() const { return listed_; }
   bool is_listed(const Tensor& tensor) const { return sides_.contains(&tensor); }
-  // Returns the side of a tensor's map in cells; 0: none.
+  // Returns the side of a tensor's map in cells; 0 if it has no map.
   std::size_t find_side(const Tensor& tensor) const;
   std::size_t side() const { return side_; }
   std::size_t maps() const { return maps_; }          // the number of maps on the page
-  std::size_t matrices() const { return matrices_; }  // that could have one
+  std::size_t matrices() const { return matrices_; }  // the number of matrices that could have a map
 
  private:
   std::vector<const Tensor*> listed_;
@@ -57,7 +57,7 @@ class TensorColumns {
   std::string take_json();
   std::string take_maps() { return std::move(maps_); }
 
-  // Appends a map's cells, and returns [place, rows, columns] for the script. `unit`: the value whose code is 128.
+  // Appends a map's cells, and returns [place, rows, columns] for the script. `unit` is the value whose code is 128.
   Value add_map(const HeatMap& map, double unit);
 
  private:
@@ -67,7 +67,8 @@ class TensorColumns {
   std::string maps_;
 };
 
-// Returns the tokens as JSON: {"texts": [...], "types": "..."}; at most `most` bytes deflated. `kept`: how many.
+// Returns the tokens as JSON, {"texts": [...], "types": "..."}, deflated to at most `most` bytes. Sets `kept` to the
+// number of tokens that fit.
 std::string pack_vocabulary(const Vocabulary& vocabulary, std::size_t most, std::size_t& kept);
 
 // Returns a number with five significant digits; null if it is not finite.

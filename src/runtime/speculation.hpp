@@ -1,4 +1,4 @@
-// Speculative decoding: a Draft guesses the tokens that follow a text, and the session checks several guesses in one
+// In speculative decoding, a Draft guesses the tokens that follow a text, and the session checks several guesses in one
 // pass of its model.
 #pragma once
 

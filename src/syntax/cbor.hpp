@@ -182,7 +182,7 @@ class Map {
 
   // Reads the next key. The value must have been read before.
   bool next();
-  // Returns empty when the key is not text.
+  // Returns the key; empty if it is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
   // Returns true if the key is this literal. With its known size, memcmp() becomes a few instructions; == calls it.
@@ -214,7 +214,7 @@ class Map {
   std::string_view previous_;  // deterministic: the encoded key before
   KeySet* keys_ = nullptr;     // lenient
   struct OtherKeys {
-    Value key;    // the last
+    Value key;    // the last key
     KeySet seen;  // lenient: all of them, encoded
   };
   std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
@@ -229,7 +229,7 @@ class Encoder {
  public:
   explicit Encoder(KeyOrder order) : order_(order) {}
 
-  // Begin a map or an array. Its entries or items follow the head, in an order that the caller chooses.
+  // Each function begins a map or an array. The entries or items follow the head, in an order that the caller chooses.
   void map(std::uint64_t entries) { head(5, entries); }
   void array(std::uint64_t items) { head(4, items); }
   void text(std::string_view text);  // throws unsupported unless it is UTF-8

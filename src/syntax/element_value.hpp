@@ -26,7 +26,7 @@ inline std::optional<double> convert_to_double(const Value* value) {
   return std::nullopt;
 }
 
-// Returns true for the same keys and values, in any order.
+// Returns true if both maps have the same keys and values, in any order.
 inline bool have_same_entries(const Attributes& a, const Attributes& b) {
   return a.size() == b.size() && std::ranges::all_of(a, [&](const Attributes::Entry& entry) {
            const Value* other = b.find(entry.first);

@@ -33,7 +33,7 @@ class Fields {
 
   // Returns null if the field is missing or null.
   const Value* find(std::string_view key) const;
-  // Returns null for a field of another type, too.
+  // Returns null if the field is missing, null or of another type.
   template <typename T>
   const T* get_if(std::string_view key) const {
     return map_->get_if<T>(key);

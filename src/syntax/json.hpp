@@ -81,13 +81,14 @@ class JsonValue {
   // Returns the offset in the file of the value, or of a member's key.
   std::uint64_t position() const { return position_; }
 
-  // Each returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the walk.
+  // Each function returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the
+  // walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
   bool visit_items(VisitItem visit);
-  // Rejects repeated keys.
+  // Calls `visit` for the members of the object. Rejects repeated keys.
   bool visit_members(VisitMember visit);
-  // Does the same, but leaves repeated keys to `visit`.
+  // Calls `visit` for the members of the object, also for repeated keys.
   bool visit_members_unchecked(VisitMember visit);
   // Returns the whole value.
   Value read_tree();

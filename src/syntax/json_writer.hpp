@@ -24,7 +24,7 @@ class JsonWriter {
   // How numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
   enum class NotFinite : bool { null, named };
 
-  // `indent`: the spaces of a level; below 0, all is in one line.
+  // `indent` is the number of spaces for each level; if it is below 0, all text is in one line.
   explicit JsonWriter(int indent = -1, NotFinite not_finite = NotFinite::null)
       : indent_(indent), not_finite_(not_finite) {}
 

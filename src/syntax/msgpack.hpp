@@ -31,8 +31,8 @@ struct Item {
   ItemKind kind = ItemKind::nil;
   std::int8_t type = 0;     // the type of an extension
   std::uint64_t begin = 0;  // offset of its first byte
-  // A boolean or natural number; a negative number's or a real one's 64 bits; the length of text, bytes or an
-  // extension; the count of an array's items or a map's pairs.
+  // The number in the head: a boolean or natural number; the 64 bits of a negative or real number; the length of text,
+  // bytes or an extension; or the number of items of an array or of pairs of a map.
   std::uint64_t argument = 0;
   std::uint64_t content = 0;  // offset of the content of text, bytes and extensions
 };

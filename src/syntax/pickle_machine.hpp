@@ -46,7 +46,7 @@ class Program {
   bool has_lines(std::size_t count) const;
   // Reads a signed number that is a length.
   std::uint64_t read_length(std::string_view what);
-  // Returns true if a step needs bytes beyond the end.
+  // Returns true if a step has asked for bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }
 
   // Throws unsupported where objects take more memory than the bytes justify.
@@ -124,7 +124,7 @@ class Builder {
   Id add_integer(
       std::span<const std::byte> bytes);  // little-endian, of any length; the bytes that the program read last
   Id add_real(double value);
-  // These parse a line.
+  // These functions parse a line of the pickle and add the object.
   Id add_line_integer(std::string_view text, std::string_view what);
   Id add_line_real(std::string_view text);
 

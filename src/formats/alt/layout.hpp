@@ -56,9 +56,6 @@ inline constexpr std::array kCodes = {
 //
 // Each difference is detected on its own, while its section is read. An interpretation counts only if the section then
 // fits exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
-//
-// Each difference is detected on its own, while its section is read. A reading counts only if the section then fits
-// exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
 
 // Names the bytes that a section_size counts.
 enum class SizeRule : std::uint8_t {

@@ -65,8 +65,6 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 // 2). The tensor's name decides.
 //
 // Names are those of Hugging Face for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
-//
-// Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 
 // The values are the codes of component_type in the file.
 enum class ComponentType : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };

@@ -100,7 +100,7 @@ constinit const Architecture mistral = {.name = "llama", .model_type = "mistral"
 constinit const Architecture mixtral = {
     .name = "llama", .model_type = "mixtral", .layer = kMixtralLayer, .has_experts = true};
 
-// Mistral Small 3.1 and later, in llama.cpp's conversion.
+// This row is for Mistral Small 3.1 and later, in llama.cpp's conversion.
 constinit const Architecture mistral3 = {
     .name = "mistral3", .model_type = "mistral", .layer = kLlamaLayer, .keys = kMistral3Keys};
 

@@ -1,4 +1,4 @@
-// GGUF: the files of llama.cpp and the programs that use it.
+// Reads and writes GGUF, the files of llama.cpp and the programs that use it.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ std::optional<EntryType> find_entry_type(std::string_view name);
 // Builds metadata in the form of a GGUF header, entry by entry.
 class KeyValues {
  public:
-  // Append an entry. They throw internal if the key exists.
+  // Each function appends an entry, and throws internal if the key exists.
   void text(std::string_view key, std::string_view value);
   // Appends an entry unless the key exists or the text is empty.
   void text_if_new(std::string_view key, std::string_view value) {

@@ -40,7 +40,7 @@ struct Pair : ThinMatrices {
 
 class Reading {
  public:
-  // `base`: the model to change; null if it is unknown.
+  // `base` is the model to change, or null if it is unknown.
   Reading(const Model& file, const Attributes& keys, const Model* base)
       : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
     if (base != nullptr) plan_ = find_known_plan(*base);

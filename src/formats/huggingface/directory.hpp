@@ -1,4 +1,5 @@
-// Files of a Hugging Face directory: opens and records them, and finds those with weights and their quantization.
+// Reads the files of a Hugging Face directory: opens and records them, and finds those with weights and their
+// quantization.
 #pragma once
 
 #include <cstdint>

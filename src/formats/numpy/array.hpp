@@ -29,8 +29,8 @@ inline constexpr std::string_view kMagic = "\x93NUMPY";
 inline constexpr std::uint64_t kAlignment = 64;  // the alignment of elements in files that NumPy writes
 inline constexpr std::size_t kMaxRank = 32;      // NumPy 1's limit
 
-// NumPy's spelling of each element type, without the byte order. NumPy has no types of 8 bits with an exponent, and no
-// bfloat16.
+// Has NumPy's spelling of each element type, without the byte order. NumPy has no types of 8 bits with an exponent, and
+// no bfloat16.
 inline constexpr std::array kSpellings = {
     Spelling<std::string_view>{DType::f64, "f8"},         Spelling<std::string_view>{DType::f32, "f4"},
     Spelling<std::string_view>{DType::f16, "f2"},         Spelling<std::string_view>{DType::complex64, "c8"},

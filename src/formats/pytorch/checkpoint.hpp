@@ -1,4 +1,4 @@
-// The content of a pickle of torch.save(): tensors with names, and other objects.
+// Reads what torch.save() stores in a pickle: tensors with names, and other objects.
 #pragma once
 
 #include <optional>

@@ -75,7 +75,7 @@ std::string make_sentencepiece_unigram_form(FormBuilder& builder);
 std::string make_unigram_form(FormBuilder& builder);
 std::string make_word_piece_form(FormBuilder& builder);
 
-// These convert BPE of tokenizer.json. Requires: the tokens are converted.
+// Each function converts a BPE tokenizer of tokenizer.json. Requires: the tokens are converted.
 std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 

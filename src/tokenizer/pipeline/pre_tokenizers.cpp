@@ -178,7 +178,7 @@ PreTokenizer join(std::vector<PreTokenizer> steps) {
   return [all = std::move(steps)](PieceSink& next) { return std::make_unique<Chain>(all, next); };
 }
 
-// The expression of GPT-2.
+// This is the regular expression of GPT-2.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Maps bytes to characters.
