@@ -60,8 +60,7 @@ extern "C" {
 #define POISE_VERSION_MINOR 2
 #define POISE_VERSION_PATCH 0
 
-// ---- Status and errors
-// ------------------------------------------------------------------------------------------------------
+// ---- Status and errors -----------------------------------------------------------------------------------
 
 typedef enum poise_status POISE_ENUM {
   POISE_OK = 0,
@@ -90,8 +89,7 @@ const char* poise_version(void);
 // Returns "invalid_file" or another name; "unknown" for a number that is not a status. Static.
 const char* poise_status_name(poise_status status);
 
-// ---- Text, bytes and tokens
-// -------------------------------------------------------------------------------------------------
+// ---- Text, bytes and tokens ------------------------------------------------------------------------------
 
 // Borrows a text. In texts from Poise `data` is never NULL. printf("%.*s", POISE_TEXT(name)) prints one.
 typedef struct poise_text {
@@ -122,8 +120,7 @@ typedef struct poise_tokens {
 // Frees the tokens and sets both fields to 0.
 void poise_tokens_free(poise_tokens* tokens);
 
-// ---- Long work
-// --------------------------------------------------------------------------------------------------------------
+// ---- Long work -------------------------------------------------------------------------------------------
 
 typedef struct poise_progress_event {
   size_t size;
@@ -157,8 +154,7 @@ typedef struct poise_finding {
 #define POISE_FINDING_INIT \
   { sizeof(poise_finding), {NULL, 0}, {NULL, 0}, POISE_NO_OFFSET, POISE_WARNING, 0 }
 
-// ---- Formats and element types
-// ----------------------------------------------------------------------------------------------
+// ---- Formats and element types ---------------------------------------------------------------------------
 
 typedef struct poise_format {
   size_t size;
@@ -213,8 +209,7 @@ typedef struct poise_dtype_info {
 // an element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
-// ---- Attributes: a map from text to values
-// ----------------------------------------------------------------------------------
+// ---- Attributes: a map from text to values ---------------------------------------------------------------
 
 typedef struct poise_attributes poise_attributes;
 
@@ -254,8 +249,7 @@ poise_status poise_attributes_get_bytes(const poise_attributes* attributes, cons
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
                                        poise_error* error);
 
-// ---- Models
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Models ----------------------------------------------------------------------------------------------
 
 typedef struct poise_model poise_model;
 
@@ -278,9 +272,9 @@ typedef struct poise_open_options {
 // POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path that is neither file nor
 // directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
-// Does the same for bytes in memory. They are borrowed: they must stay until the model and all objects made from it are
-// freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the
-// format.
+// Opens a model file that is in memory. The bytes are borrowed: they must stay until the model and all objects made
+// from it are freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to
+// find the format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
                                poise_model** model, poise_error* error);
 void poise_model_free(poise_model* model);
@@ -369,8 +363,7 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error);
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error);
 
-// ---- Tensors
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Tensors ---------------------------------------------------------------------------------------------
 
 // A poise_tensor is a tensor of a model, a poise_part an array of bytes that belongs to a tensor. Both are borrowed,
 // and the same call gives the same pointer every time.
@@ -501,8 +494,7 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
                               float* numbers, size_t count, poise_error* error);
 
-// ---- Verify, hash, convert
-// --------------------------------------------------------------------------------------------------
+// ---- Verify, hash, convert -------------------------------------------------------------------------------
 
 typedef struct poise_verify_options {
   size_t size;
@@ -740,8 +732,7 @@ typedef struct poise_convert_report {
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error);
 
-// ---- Writing
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Writing ---------------------------------------------------------------------------------------------
 //
 // Plan the file, then finish it: poise_writer_finish asks for the tensors' bytes. A writer that is freed before leaves
 // no file. After poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
@@ -807,15 +798,14 @@ poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* 
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
-// ---- Text to tokens and back
-// ------------------------------------------------------------------------------------------------
+// ---- Text to tokens and back -----------------------------------------------------------------------------
 
 typedef struct poise_tokenizer poise_tokenizer;
 
 // Makes the tokenizer of a model. POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for an
 // inconsistent one. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
-// Does the same from tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of
+// Makes a tokenizer of tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of
 // them. Also POISE_NOT_FOUND if there are no such files, POISE_UNSUPPORTED for features that Poise does not know, and
 // POISE_IO.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
@@ -825,8 +815,8 @@ void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // and for a character without a token.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                     poise_tokens* tokens, poise_error* error);
-// Does the same with the special tokens around the text: those of the vocabulary's post-processor, else BOS in front if
-// the vocabulary has it.
+// Encodes with the special tokens around the text: those of the vocabulary's post-processor, else BOS in front if the
+// vocabulary has it.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
 
@@ -869,8 +859,7 @@ poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* t
 // Gives the bytes held back so far. The stream then starts over. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
-// ---- Running
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Running ---------------------------------------------------------------------------------------------
 
 typedef struct poise_session poise_session;
 
@@ -1034,8 +1023,7 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
                                              poise_error* error);
 
-// ---- Several texts at a time
-// ------------------------------------------------------------------------------------------------
+// ---- Several texts at a time -----------------------------------------------------------------------------
 
 // Generates several texts at the same time with one model. A step multiplies the tokens of all of them by each weight
 // once, and texts that begin alike compute their beginning once. Each text equals that of a separate session, up to the

@@ -26,9 +26,9 @@ struct FetchReport {
   std::filesystem::path directory;  // the directory with the files: `output`, or the snapshot in the cache
   std::string commit;
   std::size_t files = 0;         // the number of files in the selection
-  std::size_t kept = 0;          // that were complete already
-  std::uint64_t bytes = 0;       // that were received
-  std::uint64_t bytes_kept = 0;  // that were there: whole files, and the beginnings of others
+  std::size_t kept = 0;          // files that were complete already
+  std::uint64_t bytes = 0;       // bytes that were received
+  std::uint64_t bytes_kept = 0;  // bytes that were there: whole files, and the beginnings of others
 };
 
 // Fetches hf://ORG/NAME[@REVISION][/FILE]. Each file appears under its name when it is complete and its SHA-256 (or

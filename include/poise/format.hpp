@@ -58,8 +58,8 @@ struct SaveReport {
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options = {});
 
-// Does the same in the format of the path's extension, or as a Hugging Face directory if the path ends in a slash or is
-// a directory. Throws bad_argument for an unknown extension, too.
+// Writes a model in the format of the path's extension, or as a Hugging Face directory if the path ends in a slash or
+// is a directory. Throws the errors of the other save(), and bad_argument for an unknown extension.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Describes a format, for `poise --help` and the README's table.

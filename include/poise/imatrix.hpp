@@ -34,7 +34,7 @@ struct Imatrix {
   std::vector<std::string> datasets;                         // names of the texts
   std::uint64_t chunk_size = 512;                            // tokens that were computed together
 
-  std::uint64_t stated_chunks = 0;  // that a file states; 0: none
+  std::uint64_t stated_chunks = 0;  // the number of chunks that a file states; 0 if it states none
 
   // Returns how many chunks the matrix with the most tokens has met.
   std::uint64_t count_chunks() const;

@@ -306,7 +306,7 @@ class Model : public ModelHeader {
   // Reserves space for that many tensors.
   void reserve(std::size_t tensors);
 
-  // Reorders tensors: the i-th becomes the one that is order[i]-th now. Requires: a permutation.
+  // Reorders the tensors: the tensor at index order[i] moves to index i. Requires: `order` is a permutation.
   void reorder(const std::vector<std::uint32_t>& order);
 
   // Returns the tensors in file order.

@@ -78,14 +78,14 @@ class Perplexity {
   // the two models encode differently, and for one that is longer than the context; cancelled. After an exception the
   // text is left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
-  // Does the same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
+  // Adds token ids as a text, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
 
   // Adds a document in windows, as one text: BOS where the vocabulary has it, and its tokens. Throws what add() throws,
   // and bad_argument for an invalid size or stride, and for a document without a token to predict.
   void add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
-  // Does the same for token ids, without BOS before them.
+  // Adds token ids as a document, without BOS before them.
   void add_windows(std::span<const TokenId> document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
 

@@ -73,7 +73,7 @@ def find_name(dtype: DType) -> str:
 
 
 def normalize_name(dtype: DType) -> str:
-    """Does the same for arguments that the library checks: returns unknown names unchanged."""
+    """Returns Poise's name of a type, but an unknown name unchanged: the library checks it."""
     return (
         _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else find_name(dtype)
     )

@@ -37,8 +37,8 @@ class Part(typing.NamedTuple):
 
     role: str  #: "data", "values", "scales", ...
     dtype: str
-    nbytes: int  #: decoded
-    path: str | None  #: of the file; None for bytes that are not in a file
+    nbytes: int  #: the number of decoded bytes
+    path: str | None  #: the path of the file; None for bytes that are not in a file
     offset: int | None
     stored_bytes: int | None
     encoding: str | None  #: "raw", "zstd", ...

@@ -157,7 +157,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
         """The number of bytes of all files."""
         return self._core.file_size
 
-    # ---- its life
+    # ---- closing the file
 
     def close(self) -> None:
         """Closes the file. Using the model and its tensors then raises; arrays made of them stay valid and keep the

@@ -110,7 +110,7 @@ class Tokenizer:
         """Makes a tokenizer. model: a poise.Model, or a path as in read_tokenizer()."""
     @staticmethod
     def open(path: Path) -> Tokenizer:
-        """Does what poise.read_tokenizer() does."""
+        """Returns the tokenizer in a file or a directory, as poise.read_tokenizer() does."""
     @overload
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Returns the ids of a text, or a list of the ids of each text for a list. special: adds the special tokens of

@@ -71,7 +71,7 @@ class ConvertReport(_Short):
     seconds: float
     warnings: list[Finding]
     losses: list[str]  #: what the format cannot hold, one sentence each
-    changes: list[str]  #: of names, layers, vocabulary and keys, one sentence each
+    changes: list[str]  #: changes of names, layers, vocabulary and keys, one sentence each
     casts: list[Cast]
     quantized: list[Quantized]
 
@@ -92,7 +92,7 @@ class PlannedTensor:
     source: str  #: the type in the input: "bf16", "sparse_csr f16", ...
     target: str  #: the type in the output
     bytes_in: int
-    bytes_out: int | None  #: before compression; None if it may become sparse
+    bytes_out: int | None  #: the size before compression; None if it may become sparse
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +104,7 @@ class Plan(_Short):
     skipped: list[str]
     warnings: list[Finding]
     losses: list[str]
-    changes: list[str]  #: of names, layers, vocabulary and keys, one sentence each
+    changes: list[str]  #: changes of names, layers, vocabulary and keys, one sentence each
     bytes_out: int | None
     exact: bool  #: False: bytes_out is an upper bound
 
@@ -174,7 +174,7 @@ class TensorStatistics:
     shape: tuple[int, ...]
     type: str  #: how the elements are stored: "bf16", "q4_k", "sparse_csr f16"
     elements: int
-    problem: str  #: the reason why there are no numbers; empty: there are
+    problem: str  #: the reason why there are no numbers; empty if there are
     min: float
     max: float
     mean: float
@@ -184,7 +184,7 @@ class TensorStatistics:
     subnormals: int
     nans: int
     infinities: int
-    outliers: int  #: finite, and further from the mean than six standard deviations
+    outliers: int  #: finite numbers further from the mean than six standard deviations
     largest_channel: tuple[int, float] | None  #: the index of the first dimension with the largest rms, and that rms
     #: low, high, and a sample of the numbers counted in eight bins of equal width between them
     histogram: tuple[float, float, tuple[int, ...]] | None

@@ -179,7 +179,7 @@ class Session:
 
     @add_options(GenerateOptions)
     def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
-        """Does the same, but yields ids, including an end token. Models without a vocabulary can do this, too."""
+        """Generates as generate() does, but yields ids, including an end token. Also works without a vocabulary."""
         return _generate_ids(_poise.Generator(self._core, prompt, _make_lists(options)))
 
 

@@ -36,7 +36,7 @@ def load_file(filename: Path, *, dtype: DType | None = None, backend: str = "mma
 
 
 def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dict[str, NumpyArray]:
-    """Does the same for a file in memory."""
+    """Returns all tensors of a file in memory, as load_file() does."""
     return _load_arrays(open_bytes(data, name), dtype)
 
 

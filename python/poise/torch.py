@@ -28,7 +28,7 @@ def load_file(filename: Path, device: Device = "cpu", *, backend: str = "mmap") 
 
 
 def load(data: typing.Any, name: str = "") -> Tensors:
-    """Does the same for a file in memory."""
+    """Returns all tensors of a file in memory, as load_file() does."""
     return _load_tensors(open_bytes(data, name), "cpu")
 
 

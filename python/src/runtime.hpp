@@ -67,7 +67,7 @@ using Prompt = std::variant<std::string, Tokens>;
 // Converts a str or token ids. Throws TypeError for other objects.
 Prompt parse_prompt(py::handle given);
 
-// Convert a dict with all options that poise/_types.py lists. Throw TypeError and bad_argument.
+// Each function converts a dict that has all options of its list in poise/_types.py. Throws TypeError and bad_argument.
 GenerateOptions parse_generate_options(const py::dict& given);
 SessionOptions parse_session_options(const py::dict& given);
 // Converts the index of a layer of hidden states, where -1 is the last and -2 the one before it, to one from 0. Throws

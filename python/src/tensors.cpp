@@ -20,7 +20,8 @@ Elements find_tensor(const Owner& owner, const py::object& given) {
   if (const Tensor* const found = model->find(*name)) return {owner, *found};
   const std::vector<const Tensor*> in_file = model->find_in_file(*name);
   if (in_file.size() > 1) {
-    raise_key_error(make_text(fmt::format("{} is {} tensors: {}, ...", *name, in_file.size(), in_file.front()->name)));
+    raise_key_error(
+        make_text(fmt::format("\"{}\" names {} tensors, such as {}", *name, in_file.size(), in_file.front()->name)));
   }
   if (in_file.empty()) raise_key_error(given);
   return {owner, *in_file.front()};

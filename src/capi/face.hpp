@@ -34,7 +34,7 @@ namespace poise::capi {
 
 // Clears the caller's error, and returns POISE_OK.
 poise_status succeed(poise_error* error) noexcept;
-// Describes the exception that is being handled in the caller's error, and returns its status.
+// Writes the exception that is being handled into the caller's error, and returns its status.
 poise_status fail(poise_error* error) noexcept;
 
 // Runs the body of a C call. Turns its exceptions into a status and the caller's error.

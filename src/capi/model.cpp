@@ -77,7 +77,7 @@ const poise_tensor& poise_model::tensor(std::string_view name) const {
   const std::vector<const poise::Tensor*> in_file = model.find_in_file(name);
   if (in_file.empty()) refuse_missing(fmt::format("there is no tensor \"{}\"", name));
   if (in_file.size() > 1)
-    refuse_missing(fmt::format("{} is {} tensors: {}, ...", name, in_file.size(), in_file.front()->name));
+    refuse_missing(fmt::format("\"{}\" names {} tensors, such as {}", name, in_file.size(), in_file.front()->name));
   return tensors_[indices_.at(in_file.front()->name)];
 }
 

@@ -103,7 +103,7 @@ struct PromptsOptions {
   std::string output;  // empty or "-": standard output
   bool force = false;  // replaces an output that exists
   std::size_t parallel = 8;
-  RankSplit split = RankSplit::heads;         // of several ranks
+  RankSplit split = RankSplit::heads;         // how several ranks divide the work
   std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
 };
 

@@ -98,7 +98,7 @@ class PromptReader {
  private:
   // Returns false at the end.
   bool read_line(std::string& line) {
-    if (!is_file_) return input_.read_line(line);  // which shares standard input
+    if (!is_file_) return input_.read_line(line);  // this call shares standard input with all ranks
     constexpr char kIsThere = '+';
     const std::string shared = share_text([&] {
       std::string read;
@@ -176,7 +176,7 @@ class PromptReader {
 
   std::string name_;
   bool is_file_;
-  File file_;  // of rank 0
+  File file_;  // open on rank 0 alone
   TextInput input_;
   const ConversationOptions& conversation_;
   const Weights& weights_;

@@ -58,7 +58,7 @@ struct Family {
   // Returns the computation. Throws unsupported or invalid_file, without path, for what Poise cannot run. Requires: no
   // faults.
   DecoderPlan (*plan)(const ConfigView& view);
-  // Keys of config_effects.cpp that it implements, or checks in faults() or plan().
+  // The keys of config_effects.cpp that the family implements, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
   bool has_dropout = false;             // config.json always has the key
   std::string_view window_switch = {};  // sliding_window counts only when this key is true; empty: it always counts

@@ -43,8 +43,8 @@ MemberNames list_member_names(const Input& input, ContainerKind kind);
 // format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
 void refuse_non_model(const Input& input);
 
-// Does the same for one of several files that a reader has opened: the file that its error is about, unless it begins
-// with a format's magic.
+// Throws as refuse_non_model() does for one of several files that a reader has opened: the file that its error is
+// about, unless it begins with a format's magic.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
 // Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: the format of

@@ -41,7 +41,8 @@ struct PickleFile {
 // Python can import. So text, images and raw weights give no errors. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
-// Does the same for bytes that are certainly pickles, such as the data of NumPy's object arrays.
+// Returns the errors of check_pickles() for bytes that are certainly pickles, such as the data of NumPy's object
+// arrays.
 std::vector<Finding> check_certain_pickles(const PickleFile& file);
 
 // Returns the errors of check_pickles() for each member of an archive, and of archives in it, except members for which

@@ -176,7 +176,7 @@ Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
 Object make_dict(Dict dict);
 unsigned measure_depth(const Object& object);
-// Returns the depth of a container around values of that depth. Throws where values nest too deeply.
+// Returns the depth of a container whose values have at most the given depth. Throws if that is too deep.
 unsigned nest_depth(unsigned depth);
 unsigned measure_depth_of_items(const std::vector<Object>& items);
 

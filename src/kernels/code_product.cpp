@@ -248,7 +248,7 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   }
 }
 
-// Does the same for x of 15 bits; a matrix unit computes the sums of products.
+// Multiplies all rows of a panel by tokens of a group, for x of 15 bits. A matrix unit computes the sums of products.
 template <bool kMins>
 void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
   constexpr std::size_t kOfStep = 2 * kTileTokens * kTileLanes;

@@ -10,7 +10,7 @@ namespace {
 
 std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Returns how many columns each sum of x has; 0: all columns.
+// Returns how many columns each sum of x has; 0 if it has all columns.
 std::size_t choose_x_group(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? find_stored_type(matrix).x_group : matrix.group_size;
 }

@@ -125,7 +125,7 @@ enum class TileForm : std::uint8_t {
 struct StoredTypeRow {
   std::size_t bits = 0;     // bits of an element, without separate scales; 0 for blocks (see BlockType)
   std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
-  std::size_t x_group = 0;  // of blocks: columns in each sum of integer x; 0: products need no sums
+  std::size_t x_group = 0;  // columns in each sum of integer x, for blocks; 0 if products need no sums
   TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // returns the kernels for the running processor
   std::size_t scale_bytes = 0;                // bytes of a separate scale

@@ -42,7 +42,7 @@ enum class Storage : std::uint8_t {
   // (StoredRows::row_groups).
   by_column8,
   by_column4,  // the same, two codes a byte, the even element in the low nibble
-  blocks,      // of a type of ggml's (StoredRows::blocks); rows are whole blocks
+  blocks,      // blocks of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
 // Refers to a matrix whose rows are stored one after the other, without gaps. Integer codes stand for code * scale +

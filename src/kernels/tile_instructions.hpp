@@ -68,7 +68,7 @@ class PlainTiles {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
     multiply<std::int32_t, std::uint8_t, std::int8_t>(kSums, kWeights, kX, number);
   }
-  // Does the same with the signed bytes of x as the first factor.
+  // Adds products as multiply_bytes() does, with the signed bytes of x as the first factor.
   template <int kSums, int kX, int kWeights>
   static void multiply_signed_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };

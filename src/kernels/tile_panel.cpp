@@ -84,7 +84,7 @@ struct ByProcessor {
   }
 };
 
-// Does the same for codes below 16, by a table of their numbers. The table of the second vector follows that of the
+// Rounds the numbers of codes below 16, which it finds in a table. The table of the second vector follows that of the
 // first.
 struct ByTable {
   __m512i tables;

@@ -224,8 +224,9 @@ void sum_panels(const PanelTiles& panel, std::int32_t* sums) {
 // Returns true if the processor has tiles and their products, and the system saves them on thread switches.
 bool processor_has_tiles() {
   constexpr unsigned kXsaveEnabled = 1U << 27U;
-  constexpr unsigned kTileState = 3U << 17U;                                 // of XCR0: shapes and contents
-  constexpr unsigned kTilesAndProducts = 1U << 24U | 1U << 22U | 1U << 25U;  // of bfloat16 and of bytes
+  constexpr unsigned kTileState = 3U << 17U;  // bits of XCR0: shapes and contents of tiles
+  constexpr unsigned kTilesAndProducts =
+      1U << 24U | 1U << 22U | 1U << 25U;  // tiles, and their products of bfloat16 and of bytes
   if ((Cpuid(1, 0).ecx & kXsaveEnabled) == 0 || (Cpuid(7, 0).edx & kTilesAndProducts) != kTilesAndProducts)
     return false;
   unsigned low = 0;

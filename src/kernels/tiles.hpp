@@ -91,7 +91,7 @@ struct CodeTiles {
   const std::uint8_t* codes = nullptr;  // [kTileRows, stride]
   std::size_t stride = 0;
   const std::int8_t* upper = nullptr;  // [columns / 4, kTileTokens, 4]
-  const std::int8_t* lower = nullptr;  // the same
+  const std::int8_t* lower = nullptr;  // [columns / 4, kTileTokens, 4], too
   std::size_t columns = 0;
 };
 

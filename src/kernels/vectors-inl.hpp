@@ -47,7 +47,7 @@ class NextRows {
       hwy::Prefetch(rows_ + first_ + prefetched_);
     }
   }
-  // Does the same after the caller has read `bytes` more bytes.
+  // Prefetches after the caller has read `bytes` more bytes.
   HWY_INLINE void prefetch_more(std::size_t bytes) { prefetch(read_ += bytes); }
 
  private:

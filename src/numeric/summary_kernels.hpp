@@ -61,7 +61,7 @@ struct FarNumbers {
 // Summarizes numbers. Those below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24
 // numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
-// Does the same for numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
+// Summarizes numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
 std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
@@ -70,7 +70,7 @@ Summary summarize(std::span<const double> numbers, double smallest_normal);
 // overflows or underflows; that is enough to draw it.
 double sum_squares(std::span<const float> numbers);
 double sum_squares(std::span<const double> numbers);
-// Does the same for numbers as they are stored: f16 or bf16.
+// Returns the sum of the squares of numbers as they are stored, in f16 or bf16.
 double sum_stored_squares(DType dtype, std::span<const std::byte> numbers);
 
 // Finds the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at

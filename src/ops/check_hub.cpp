@@ -227,7 +227,7 @@ class HubChecker {
         if (!is_there && is_plain_file_name(*name)) absent.insert(*name);
       }
     } catch (const Error& error) {
-      const bool is_lost_link = error.kind() == ErrorKind::not_found;  // which add_link() reports
+      const bool is_lost_link = error.kind() == ErrorKind::not_found;  // add_link() reports such a link
       if (!is_lost_link) report(Severity::error, error.message(), index);
       return;
     }

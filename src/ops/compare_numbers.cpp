@@ -227,7 +227,7 @@ CompareElements choose_comparison(DType a, DType b) {
   });
 }
 
-// Requires: bytes of a vector, which are aligned for any type.
+// Returns the bytes as floats. The bytes of a vector are aligned for any type.
 std::span<const float> view_floats(const std::vector<std::byte>& bytes, std::size_t count) {
   return {reinterpret_cast<const float*>(bytes.data()), count};
 }

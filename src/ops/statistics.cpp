@@ -141,7 +141,7 @@ class PieceSums {
     if (has_short_rows()) add_short_rows(block, first / work_.row_length);
   }
 
-  // Does the same for stored numbers. Returns false if they must be converted to numbers first.
+  // Adds numbers as they are stored. Returns false if they must be converted to numbers first.
   bool add_stored(std::span<const std::byte> stored, std::uint64_t first) {
     const TensorElements& elements = *work_.elements;
     if (stored.empty() || has_short_rows() || first == piece_.begin) return false;

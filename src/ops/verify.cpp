@@ -254,7 +254,7 @@ class ModelCheck {
     }
   }
 
-  // Does the same with findings about the tensors that each rank has checked.
+  // Exchanges the findings about the tensors that each rank has checked.
   void exchange_findings(std::span<const std::size_t> checked) {
     std::string message;
     for (const std::size_t i : checked) {
@@ -367,7 +367,7 @@ void add_code(const SourcePtr& source, VerifyReport& report) {
   std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
-// Does the same for a file that Poise cannot open as a model, because other programs may still load it.
+// Reports code in a file that Poise cannot open as a model, because other programs may still load it.
 void add_code_if_readable(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {

@@ -329,12 +329,14 @@ class Reader {
     const bool has_descriptor = (flags & kHasDescriptor) != 0;
     const std::uint16_t method = headers.u16("method");
     if (method != (member.deflated ? kDeflated : kStored))
-      headers.fail("method", fmt::format("{}, the directory states {}", method, member.deflated ? kDeflated : kStored),
+      headers.fail("method",
+                   fmt::format("found {}, but the directory states {}", method, member.deflated ? kDeflated : kStored),
                    at + 8);
     headers.skip(4, "time");
     const std::uint32_t crc32 = headers.u32("CRC-32");
     if (crc32 != member.crc32 && !(has_descriptor && crc32 == 0))
-      headers.fail("CRC-32", fmt::format("{:08x}, the directory states {:08x}", crc32, member.crc32), at + 14);
+      headers.fail("CRC-32", fmt::format("found {:08x}, but the directory states {:08x}", crc32, member.crc32),
+                   at + 14);
     HeaderSizes sizes;
     sizes.stored_bytes = headers.u32("stored bytes");
     sizes.bytes = headers.u32("bytes");
@@ -365,7 +367,7 @@ class Reader {
     const std::uint64_t extra = headers.position();
     const auto check = [&](std::string_view field, std::uint64_t found, std::uint64_t expected, std::uint64_t at) {
       if (found == expected || (has_descriptor && found == 0)) return;
-      headers.fail(field, fmt::format("{}, the directory states {}", found, expected), at);
+      headers.fail(field, fmt::format("found {}, but the directory states {}", found, expected), at);
     };
     const auto wide = find_wide_sizes(headers, extra_bytes);
     if (wide) {

@@ -253,7 +253,8 @@ class SeekableBlob final : public Blob {
     const std::size_t got = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
     if (ZSTD_isError(got)) fail(ZSTD_getErrorName(got));
     if (got != out.size()) fail(fmt::format("it decodes to {} bytes, {} expected", got, out.size()));
-    // Both are the low half of the content's XXH64, which the decoder has checked.
+    // The checksum of a frame and that in the table are both the low half of the content's XXH64. The decoder has
+    // checked the former.
     const auto checksum = load_le<std::uint32_t>(stored.last(sizeof(std::uint32_t)).data());
     if (const auto listed = table().checksum(index); listed && *listed != checksum)
       fail(fmt::format("checksum: expected {:08x}, found {:08x} in the seek table", checksum, *listed));

@@ -112,7 +112,7 @@ bool has_float_scales(const StoredRows& rows) { return measure_scale(rows) == si
 // Returns a step: columns may be cut only at multiples of it.
 std::size_t find_column_step(const StoredRows& rows, std::size_t columns) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
-  constexpr std::size_t kScaledColumns = 16;  // that kernels multiply at a time
+  constexpr std::size_t kScaledColumns = 16;  // columns that kernels multiply at a time
   if (rows.group_size == 0) return has_half_bytes(rows) ? 2 : 1;
   return has_float_scales(rows) && rows.group_size >= columns ? kScaledColumns : rows.group_size;
 }

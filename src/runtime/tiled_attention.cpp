@@ -191,7 +191,7 @@ class TiledAttention {
   AlignedVector<std::uint16_t> keys_;
   AlignedVector<std::uint16_t> values_;
   AlignedVector<std::uint16_t> query_parts_;   // [parts, kTileRows, find_tile_row_stride()]
-  AlignedVector<std::uint16_t> weight_parts_;  // the same
+  AlignedVector<std::uint16_t> weight_parts_;  // [parts, kTileRows, find_tile_row_stride()], too
   AlignedVector<float> numbers_;
   AlignedVector<float> scores_;
   alignas(64) float sums_[2 * kTileSums];

@@ -64,7 +64,7 @@ class RowsBlob final : public Blob {
   std::uint64_t columns_;
 };
 
-bool multiplies(const QuantizationConfig& config) {
+bool multiplies_by_scale(const QuantizationConfig& config) {
   const std::string name = config.text("linear_class").value_or("bitlinear");
   if (name != "autobitlinear" && name != "bitlinear")
     throw Error(
@@ -73,7 +73,7 @@ bool multiplies(const QuantizationConfig& config) {
   return name == "autobitlinear";
 }
 
-void require_known(const QuantizationConfig& config) { (void)multiplies(config); }
+void require_known(const QuantizationConfig& config) { (void)multiplies_by_scale(config); }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
@@ -89,7 +89,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (scale.elements() != 1)
     matrix.fail(fmt::format("the shape of {} is {}, expected one number", scale.name, to_string(scale.shape)));
   const float stored = read_scalar(scale);
-  const float factor = multiplies(config) ? stored : 1 / stored;
+  const float factor = multiplies_by_scale(config) ? stored : 1 / stored;
   if (!std::isfinite(stored) || !std::isfinite(factor))
     matrix.fail(fmt::format("{} is {}, which is not a scale", scale.name, stored));
   const auto bytes = std::bit_cast<std::array<std::byte, sizeof(float)>>(factor);

@@ -87,7 +87,7 @@ inline Part make_part(std::string_view role, const Part& part) {
 
 // Returns the elements of a dense floating-point tensor as float32.
 BlobPtr cast_to_f32(const Tensor& tensor);
-// Does the same, and accepts integers too, which it rounds to float32.
+// Returns the elements of a dense tensor of numbers as float32. Integers are rounded.
 BlobPtr make_f32_numbers(const Tensor& tensor);
 
 // Returns the data of a dense matrix, transposed. Requires: rank 2, elements of whole bytes.
@@ -135,7 +135,8 @@ Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr s
 // is divided by 32. Throws invalid_file (without path) for other exponents, and for numbers that are not whole groups.
 Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents);
 
-// Does the same for the matrix of bytes with the suffix `codes`: a byte has two f4_e2m1, the even one in the low half.
+// Makes a tensor of MX numbers from the bytes of a matrix with the suffix `codes`. A byte has two f4_e2m1, the even one
+// in the low half.
 Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents);
 
 // Describes how groups of `wanted` neighbours (the last may be shorter) are split into groups of equal size. Each part

@@ -54,9 +54,9 @@ struct Call {
   How how = How::called;
   Id function = kNone;
   Id arguments = kNone;           // a tuple
-  std::optional<Id> state = {};   // that it would be given: __setstate__, or its fields
-  std::vector<Id> items = {};     // appended to it, as to a list
-  std::vector<Id> pairs = {};     // key, value, ... set in it, as in a dict
+  std::optional<Id> state = {};   // the state that it would get, by __setstate__ or in its fields
+  std::vector<Id> items = {};     // items that would be appended to it, as to a list
+  std::vector<Id> pairs = {};     // keys and values that would be set in it, as in a dict
   std::vector<Id> keywords = {};  // name, value, ...
 };
 

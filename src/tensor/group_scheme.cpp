@@ -47,7 +47,8 @@ class SchemeReader {
     poise::fail(tensor_, scheme_.words, what, problem);
   }
 
-  // Returns the attribute `key` of `map`, which the tensor calls `in`: "" or "packing: ".
+  // Returns the attribute `key` of `map`. In errors, `in` comes before the key: "" for an attribute of the tensor,
+  // "packing: " for one of its packing.
   template <typename T>
   const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
     const auto* found = map.get_if<T>(key);

@@ -129,7 +129,7 @@ extern const LayoutType other;   // unknown layouts, which are only copied
 
 }  // namespace layouts
 
-// Returns all rows except `other`.
+// Returns the rows of all layouts except `other`.
 std::span<const LayoutType* const> list_layout_types();
 
 // Returns the row of a layout; `other` if no row describes it.

@@ -245,7 +245,7 @@ class StridedBlob final : public Blob {
   bool seekable() const override { return !slabs_ || slabs_->is_single(); }
   bool decodable() const override { return blob_->decodable(); }
 
-  // Returns the range of the file that the blob is made from; its encoding includes the strides.
+  // Returns the range of the file from which the blob is made. The strides are a part of its encoding.
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (!at) return at;

@@ -121,7 +121,7 @@ TEST(HostileGguf, Metadata) {
                  all.push_back({"split.count", kU16, number(2, 2)});
                  return file_of(all, tensors());
                },
-               kInvalid, kAnywhere, "split.no: 2 of 2 files"},
+               kInvalid, kAnywhere, "split.no: the file is number 2, counted from 0, of 2"},
           Case{"tokens are texts", [] { return with(array_entry("tokenizer.ggml.tokens", kU8, {"x"})); }, kInvalid,
                kAnywhere, "expected an array of texts"},
           Case{"scores are as many as tokens",

@@ -128,13 +128,13 @@ TEST(HostileNpz, Members) {
           Case{"the name is the directory's", [] { return whole().raw("0 name", "v.npy"); }, kInvalid, "0 name",
                "it differs from the name in the directory"},
           Case{"the method is the directory's", [] { return whole().u16("0 method", 8); }, kInvalid, "0 method",
-               "8, the directory states 0"},
+               "found 8, but the directory states 0"},
           Case{"the CRC-32 is the directory's", [] { return whole().u32("0 crc32", 1); }, kInvalid, "0 crc32",
                "the directory states"},
           Case{"the sizes are the directory's", [] { return whole().u32("1 size", 1); }, kInvalid, "1 size",
-               "layer/b.npy: bytes: 1, the directory states"},
+               "layer/b.npy: bytes: found 1, but the directory states"},
           Case{"the stored sizes are the directory's", [] { return whole().u32("1 stored bytes", 1); }, kInvalid,
-               "1 stored bytes", "layer/b.npy: stored bytes: 1, the directory states"},
+               "1 stored bytes", "layer/b.npy: stored bytes: found 1, but the directory states"},
           Case{"the sizes of 64 bits are the directory's",
                [] {
                  return whole()
@@ -142,7 +142,7 @@ TEST(HostileNpz, Members) {
                      .u16("1 extra length", 20)
                      .u32("end offset", static_cast<std::uint32_t>(whole().offset("0 entry signature") + 20));
                },
-               kInvalid, "1 extra", "zip64 extra field: 7, the directory states"},
+               kInvalid, "1 extra", "zip64 extra field: found 7, but the directory states"},
           Case{"headers are of members that can be read", [] { return whole().u16("0 flags", 1); }, kUnsupported,
                "0 signature", "is encrypted"},
           Case{"a promised descriptor is there", [] { return whole().u16("0 flags", 8); }, kInvalid, "1 signature",

@@ -158,7 +158,7 @@ TEST(HostilePytorch, Tensors) {
                [] { return with_view(integer(0), integer(1ULL << 40), integer(0)); }, kUnsupported, kAnywhere,
                "expected at most 1024 times"},
           Case{"each size has a stride", [] { return with_view(integer(0), integer(2) + integer(3), integer(3)); },
-               kInvalid, kAnywhere, "2 sizes and 1 strides"},
+               kInvalid, kAnywhere, "found 1 strides and 2 sizes"},
           Case{"a tensor has a storage", [] { return file_of(tensor(view("N", integer(0), integer(6), integer(1)))); },
                kInvalid, kAnywhere, "expected a storage"},
           Case{"a storage is in the archive",

@@ -374,7 +374,7 @@ def test_a_name_that_several_tensors_share_in_the_file(tmp_path):
     (tmp_path / "a.bin").write_bytes(header + floats.tobytes())
     model = poise.open(tmp_path / "a.bin")
     assert model["rms_final_weight"].name == "model.norm.weight"
-    with pytest.raises(KeyError, match="wq is 2 tensors: model.layers.0.self_attn.q_proj.weight, ..."):
+    with pytest.raises(KeyError, match="names 2 tensors, such as model.layers.0.self_attn.q_proj.weight"):
         model["wq"]
     assert "wq" not in model
     poise.convert(tmp_path / "a.bin", tmp_path / "b.safetensors", only="wq")

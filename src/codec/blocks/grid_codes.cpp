@@ -23,7 +23,7 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-// The table does the same for seven signs; the eighth sign makes the number of minus signs even.
+// Has eight signs for each set of seven. The eighth sign makes the number of minus signs even.
 constexpr auto kEvenSigns = [] {
   std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)

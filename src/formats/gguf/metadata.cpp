@@ -54,7 +54,8 @@ Metadata::Metadata(HeaderReader& header) {
     }
   });
   if (split_.count > kMaxSplits || (split_.count > 0 && split_.number >= split_.count)) {
-    header.fail(kSplitNumberKey, fmt::format("{} of {} files", split_.number, split_.count), header.end());
+    header.fail(kSplitNumberKey,
+                fmt::format("the file is number {}, counted from 0, of {}", split_.number, split_.count), header.end());
   }
   if (const auto* name = entries_.get_if<std::string>(kArchitecture)) {
     const std::string architecture = *name;

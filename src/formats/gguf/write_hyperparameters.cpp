@@ -65,7 +65,7 @@ class HyperparameterWriter {
   const Value* find_config_value(std::string_view key) const { return skip_null(config_.find(key)); }
 
   const Value* find_row_value(const KeyRow& row) const {
-    // A family sets a key that has no effect to null.
+    // If a key has no effect, its family has set it to null.
     if (const Value* typed = typed_.find(row.config)) return skip_null(typed);
     if (const Value* value = find_config_value(row.config)) return value;
     return row.typed.empty() ? nullptr : skip_null(typed_.find(row.typed));

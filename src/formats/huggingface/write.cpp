@@ -173,7 +173,7 @@ std::vector<DirectoryFile> find_unchanged_tokenizer(const Model& model) {
   try {
     auto read = read_tokenizer_files(files, model.vocabulary->size());
     if (!read) return {};
-    read->vocabulary.max_length = model.vocabulary->max_length;  // which comes from config.json
+    read->vocabulary.max_length = model.vocabulary->max_length;  // this number comes from config.json
     drop_usual_config(read->vocabulary);
     if (read->vocabulary == *model.vocabulary) return files;
   } catch (const Error& error) {  // the file has changed since it was read

@@ -25,7 +25,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor)
 // TorchScript, and pickles that PyTorch reads but Poise cannot, are errors.
 std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
-// Does the same for the members of a checkpoint that read_archive() does not read.
+// Finds dangers in the members of a checkpoint that read_archive() does not read.
 std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

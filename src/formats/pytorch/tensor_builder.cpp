@@ -147,7 +147,8 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   }
   if (view.shape.size() != view.strides.size())
     fail(making.id, ErrorKind::invalid_file,
-         fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
+         fmt::format("expected as many strides as sizes, found {} strides and {} sizes", view.strides.size(),
+                     view.shape.size()));
   const auto metadata = arguments.subspan(std::min<std::size_t>(arguments.size(), has_dtype ? 7 : 6));
   if (!metadata.empty()) refuse_changed(metadata[0], making.id, "metadata");
   refuse_pending_change(metadata);

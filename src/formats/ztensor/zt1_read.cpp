@@ -47,8 +47,8 @@ ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std:
   return {footer - length, footer};
 }
 
-// Returns true if the file ends like one of 1.0: with the manifest's size only, and with a map at the place that it
-// implies.
+// Returns true if the file ends like a file of version 1.0: with only the manifest's size, and with a map at the place
+// that the size implies.
 bool ends_like_1_0(const Source& source) {
   if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
   ByteReader reader(source, "zt 1.0");

@@ -143,7 +143,7 @@ HWY_INLINE void PassScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
     out.template scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
-// Does the same for the minimums of these groups.
+// Passes the minimums of these groups to the sink.
 template <class Sink>
 HWY_INLINE void PassMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {

@@ -63,7 +63,7 @@ HWY_INLINE Codes EvenSigns(Codes seven) {
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Does the same for words of 32 bits, whose lower 28 bits are four times seven signs.
+// Adds the eighth sign for words of 32 bits, whose lower 28 bits are four times seven signs.
 HWY_INLINE Codes EvenSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);

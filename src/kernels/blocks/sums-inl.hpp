@@ -137,7 +137,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
   }
 }
 
-// Does the same with ScaledSums, for blocks of 256 codes whose Type has:
+// Multiplies with ScaledSums instead, for blocks of 256 codes whose Type has:
 //   kBytes            of a block
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too

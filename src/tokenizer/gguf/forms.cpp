@@ -156,8 +156,9 @@ std::string unescape_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Each row has two spellings of an expression that match the same text: no character of a possessive part can follow
-// it, and white space up to the last newline ends at the same place with one newline or several.
+// Each row has two spellings of a part of an expression. Both match the same texts, because a possessive part never
+// gives back a character that what follows could match, and because white space up to the last newline ends at the same
+// place with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
