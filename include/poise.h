@@ -298,9 +298,9 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 // POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Give three maps: who made the model ("author", "license", ...); its configuration, with all keys of its config.json
-// and the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); and the file's other
-// attributes.
+// Each call gives a map: who made the model ("author", "license", ...); its configuration, with all keys of its
+// config.json and the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); or the
+// file's other attributes.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error);
@@ -357,8 +357,8 @@ typedef struct poise_merge {
   poise_text right;
 } poise_merge;
 
-// Give the vocabulary, its tokens and its merges. POISE_NOT_FOUND without a vocabulary, and past the last token or
-// merge.
+// These calls give the vocabulary, a token and a merge. POISE_NOT_FOUND without a vocabulary, and past the last token
+// or merge.
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error);
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error);
@@ -780,9 +780,9 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
 // Sets attributes from a JSON object; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
-// Begin a vocabulary without tokens, and add tokens and merges to it. The counts in `vocabulary` are ignored. Tokens
-// get ids, and merges get ranks, in the order of the calls. Everything is copied. POISE_BAD_ARGUMENT for an unknown
-// kind or type of token, and for tokens and merges without a vocabulary.
+// The first call begins a vocabulary without tokens; the others add tokens and merges. The counts in `vocabulary` are
+// ignored. Tokens get ids, and merges get ranks, in the order of the calls. Everything is copied. POISE_BAD_ARGUMENT
+// for an unknown kind or type of token, and for tokens and merges without a vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);

@@ -48,7 +48,8 @@ class Source {
   // Returns the file's descriptor, with which the operating system can copy its bytes; -1 if there is none.
   virtual int descriptor() const { return -1; }
 
-  // Give the operating system a hint that [offset, offset + length) is needed soon, or no longer. They never fail.
+  // Each function gives the operating system a hint that [offset, offset + length) is needed soon, or no longer needed.
+  // It never fails.
   virtual void will_need(std::uint64_t offset, std::uint64_t length) const;
   virtual void done_with(std::uint64_t offset, std::uint64_t length) const;
 

@@ -28,7 +28,7 @@ struct VerifyReport {
   // All errors and warnings, in file order. A fault in bytes that several tensors share is listed at the first one.
   std::vector<Finding> faults;
 
-  // Return the number of errors and of warnings in `faults`.
+  // The number of errors, and that of warnings, in `faults`.
   std::size_t errors() const;
   std::size_t warnings() const;
 };

@@ -70,7 +70,7 @@ bool is_boolean(py::handle object);
 // Returns the value of such a boolean. Throws TypeError for other objects.
 bool parse_truth(std::string_view name, py::handle given);
 
-// Convert plain data to Python's objects.
+// Each function converts plain data to Python's objects.
 py::object to_python(const Value& value);
 py::dict to_python(const Attributes& attributes);
 // Converts a dict to attributes. Throws bad_argument for values that files cannot hold.

@@ -43,7 +43,8 @@ class ConfigKeys : public Fields {
 // Holds hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.
 class ConfigView {
  public:
-  // Has no keys: all have their defaults. NOLINTNEXTLINE(google-explicit-constructor): a Config is a view of itself
+  // Has no keys of config.json: all have their defaults.
+  // NOLINTNEXTLINE(google-explicit-constructor): a Config is a view of itself
   ConfigView(const Config& view_config) : ConfigView(view_config, no_keys()) {}
   ConfigView(const Config& view_config, const Attributes& keys_of_json,
              ExpertsStored experts_stored = ExpertsStored::separate)

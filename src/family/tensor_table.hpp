@@ -68,14 +68,15 @@ struct TensorTable {
   std::span<const TensorRow> layer;
   std::span<const TensorRow> last;
 
-  // Return the required tensors in canonical order: before the layers, of one layer, after them, and all.
+  // Each function returns required tensors in canonical order: those before the layers, of one layer, after the layers,
+  // or all.
   std::vector<ExpectedTensor> list_before_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> list_layer(const ConfigView& view, std::int64_t layer_number) const;
   std::vector<ExpectedTensor> list_after_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> list_all(const ConfigView& view) const;
 
-  // Return true for tensors of any model of the family, or of a model with that configuration. The number of layers
-  // does not matter.
+  // Each function returns true if a tensor may be in any model of the family, or in a model with that configuration.
+  // The number of layers does not matter.
   bool has(std::string_view name) const;
   bool has(std::string_view name, const ConfigView& view) const;
 

@@ -58,8 +58,8 @@ struct CacheKernels {
                  std::size_t stride);
   // Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j], in the order of i.
   void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
-  // Decode all numbers of a block: keys to [size, kBlockPositions], values to [kBlockPositions, size]. Return true if
-  // all are finite.
+  // Each function decodes all numbers of a block: keys to [size, kBlockPositions], values to [kBlockPositions, size].
+  // Returns true if all of them are finite.
   bool (*decode_keys)(const std::byte* block, std::size_t size, float* out);
   bool (*decode_values)(const std::byte* block, std::size_t size, float* out);
 };

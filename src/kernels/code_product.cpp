@@ -60,8 +60,8 @@ HWY_INLINE auto BroadcastFourBytes(const std::byte* x) {
 }
 
 #if POISE_HAVE_VNNI
-// Add to each sum the products of two neighbouring words, or of four neighbouring bytes. (Highway offers these
-// instructions only from Ice Lake on.)
+// Each function adds to each sum the products of two neighbouring words, or of four neighbouring bytes. (Highway offers
+// these instructions only from Ice Lake on.)
 HWY_INLINE void AddPairs(hn::Vec<Ints>& sum, __m512i words, __m512i x) {
   asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(words), "v"(x));
 }

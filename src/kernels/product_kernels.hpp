@@ -103,7 +103,7 @@ struct TypeKernels {
   // float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // Multiply x as integers; at most one of these is set. Null: not supported.
+  // Each function multiplies x as integers. At most one of them is set; null means that it is not supported.
   MultiplyFew<KernelInput::Words> multiply_words = nullptr;
   MultiplyFew<KernelInput::Bytes> multiply_bytes = nullptr;
   std::size_t least_group = 0;  // the smallest group size that these two support
@@ -141,7 +141,8 @@ const StoredTypeRow& find_stored_block_type(const BlockType& type);
   HWY_EXPORT(Kernels);                      \
   const TypeKernels& name() { return HWY_DYNAMIC_DISPATCH(Kernels)(); }
 
-// Return the kernels of a stored type for the running processor. The second declaration lists ggml's block types.
+// Each function returns the kernels of a stored type for the running processor. The second declaration lists ggml's
+// block types.
 using GetKernels = const TypeKernels&();
 GetKernels f32_kernels, f16_kernels, bf16_kernels, i8_kernels, u8_kernels, i4_kernels, u4_kernels, i4_bytes_kernels,
     u4_bytes_kernels, group8_kernels, group4_kernels, mx4_kernels, scaled8_kernels, scaled4_kernels, codebook4_kernels,

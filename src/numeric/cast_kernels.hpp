@@ -18,12 +18,12 @@ struct CastStats {
   void merge(const CastStats& other);
 };
 
-// Convert elements to float32; `in` needs no alignment.
+// Each function converts elements to float32. `in` needs no alignment.
 void widen_f16(const std::byte* in, float* out, std::size_t count);
 void widen_bf16(const std::byte* in, float* out, std::size_t count);
 
-// Convert float32 to elements, rounded to nearest, ties to even. Add to `stats`, except to not_finite. Return the index
-// of the first finite value that overflows, or `count`.
+// Each function converts float32 to elements, rounded to nearest, ties to even. Adds to `stats`, except to not_finite.
+// Returns the index of the first finite value that overflows, or `count`.
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 

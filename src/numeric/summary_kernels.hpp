@@ -66,8 +66,8 @@ std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> 
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
-// Return the sum of the squares; NaN if a number is not finite. A sum over float32 numbers is float32 unless it
-// overflows or underflows; that is enough to draw it.
+// Each function returns the sum of the squares; NaN if a number is not finite. A sum over float32 numbers is float32
+// unless it overflows or underflows; that is enough to draw it.
 double sum_squares(std::span<const float> numbers);
 double sum_squares(std::span<const double> numbers);
 // Returns the sum of the squares of numbers as they are stored, in f16 or bf16.

@@ -93,7 +93,7 @@ struct Plan::Rest {
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
 
-// Return arrays for reports in JSON: list_casts() returns objects, the others texts.
+// Each function returns an array for reports in JSON: list_casts() of objects, the others of texts.
 Value::Array list_casts(const ConvertReport& report);
 Value::Array list_outputs(const ConvertReport& report);
 Value::Array list_messages(const std::vector<Finding>& findings);

@@ -41,12 +41,13 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
 // Divides items among ranks by their bytes. Returns the rank of each item; the items of a rank are neighbours.
 std::vector<std::size_t> deal_by_bytes(std::span<const std::uint64_t> sizes, std::size_t ranks);
 
-// Append to a message between ranks: a number, a text with its length, findings, the measured numbers of a tensor.
+// Each function appends to a message between ranks: a number, a text with its length, findings, or the measured numbers
+// of a tensor.
 void append_number(std::string& message, std::uint64_t number);
 void append_text(std::string& message, std::string_view text);
 void append_findings(std::string& message, std::span<const Finding> findings);
 void append_statistics(std::string& message, const TensorStatistics& statistics);
-// Read what the functions above have appended, and remove it from the front of the message.
+// Each function reads what one of the functions above has appended, and removes it from the front of the message.
 std::uint64_t read_number(std::string_view& message);
 std::string read_text(std::string_view& message);
 std::vector<Finding> read_findings(std::string_view& message);

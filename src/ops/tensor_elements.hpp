@@ -18,7 +18,7 @@ class TensorElements {
   // Returns false for complex numbers, and if type or layout is unknown. Requires: not sparse.
   static bool has_numbers(const Tensor& tensor) { return find_kind(tensor) != Kind::none; }
 
-  // Requires: has_numbers(tensor), not sparse.
+  // Requires: has_numbers(tensor), and the tensor is not sparse.
   explicit TensorElements(const Tensor& tensor);
 
   bool is_wide() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }

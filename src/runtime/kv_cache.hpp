@@ -58,8 +58,8 @@ class KvCache {
   // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // Load and store the codes [width] of the keys or values of a position, and their scales [scales], head by head, in
-  // the form in which the cache stores them. Requires: the layer has the position.
+  // These functions load and store the codes [width] of the keys or values of a position, and their scales [scales],
+  // head by head, in the form in which the cache stores them. Requires: the layer has the position.
   void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
   void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 

@@ -41,7 +41,7 @@ struct Ranks {
     return {units * rank / count(), units * (rank + 1) / count()};
   }
 
-  // Return the shares of this rank: a range of the units of a matrix, or of layers.
+  // Each function returns the share of this rank: a range of the units of a matrix, of layers, or of heads.
   IndexRange find_share(std::size_t units) const {
     return splits_matrices() ? find_share(units, rank()) : IndexRange{0, units};
   }

@@ -77,9 +77,9 @@ class TiledAttention {
   }
 
  private:
-  // Return the tiles with the keys of a position, and with one number of the values. Tiles of keys have kTileTokens
-  // positions, [size / 2, kTileTokens, 2] for each part; tiles of values have kTileTokens numbers of a head, [positions
-  // / 2, kTileTokens, 2].
+  // The first function returns the tiles with the keys of a position, the second those with one number of the values.
+  // Tiles of keys have kTileTokens positions, [size / 2, kTileTokens, 2] for each part. Tiles of values have
+  // kTileTokens numbers of a head, [positions / 2, kTileTokens, 2].
   Parts get_keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};

@@ -24,8 +24,8 @@ bool is_mxfp4(const Tensor& tensor);
 // 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
-// Convert a tensor to ggml's blocks, and back, with the same numbers. Requires: is_mxfp4(), or blocks along rows of
-// that type.
+// Each function converts a tensor to ggml's blocks, or back, with the same numbers. Requires: is_mxfp4(), or blocks
+// along rows of that type.
 Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
@@ -33,7 +33,7 @@ bool is_mxfp4_blocks(const Tensor& tensor);
 // Makes ggml's blocks from codes and scales. Requires: `codes` has 16 bytes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
-// Return the codes and the scales of blocks. Requires: whole blocks.
+// Each function returns the codes or the scales of blocks. Requires: whole blocks.
 BlobPtr extract_mxfp4_codes(BlobPtr blocks);
 BlobPtr extract_mxfp4_scales(BlobPtr blocks);
 

@@ -98,8 +98,9 @@ class HeaderReader {
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
-  // Read all metadata, then all descriptions of tensors. Call each once, in this order. Throws invalid_file for a
-  // violation: keys and names are unique, counts fit the remaining bytes, arrays nest at most kMaxNesting deep.
+  // The first function reads all metadata, the second all descriptions of tensors. Call each once, in this order.
+  // Throws invalid_file for a violation: keys and names are unique, counts fit the remaining bytes, arrays nest at most
+  // kMaxNesting deep.
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 

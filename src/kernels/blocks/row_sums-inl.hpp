@@ -294,8 +294,8 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->pairs(t, first, 2 * kAt); },
                    [&](std::size_t t) HWY_ATTR { return this->pairs(t, second, 2 * kAt + 1); });
   }
-  // Add sums that the caller has computed for each token: sums of four products for the kAt-th factor, or sums of two
-  // products for each of two factors.
+  // Each function adds sums that the caller has computed for each token: sums of four products for the kAt-th factor,
+  // or sums of two products for each of two factors.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
     const auto factor = words<kAt>();

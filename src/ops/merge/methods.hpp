@@ -194,12 +194,13 @@ struct TensorMerge {
 // that is infinite although no number of the inputs is.
 BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge);
 
-// Make the results of the two kinds of methods.
+// Each function makes the result of one kind of methods: those that add models up, and those that add changes of the
+// base.
 BlobPtr make_sum_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values);
 BlobPtr make_task_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values,
                        std::vector<std::uint64_t> keys);
 
-// Make prunings; rows of methods.cpp refer to these functions.
+// Each function makes the pruning of a method. Rows of methods.cpp refer to these functions.
 std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input);    // TIES
 std::unique_ptr<const Pruning> make_random_pruning(const PrunedInput& input);     // DARE
 std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input);  // DELLA

@@ -107,7 +107,7 @@ class PieceSink {
 // Cuts texts for a pre-tokenizer: accepts pieces, and passes smaller pieces to the next sink.
 class Cutter : public PieceSink {
  public:
-  // Begins a text of that many bytes, which limits the work on it (RegexMatcher::start_time_limit()).
+  // Starts the time limit for a text of that many bytes (RegexMatcher::start_time_limit()).
   virtual void start_time_limit(std::size_t /*bytes*/) {}
 };
 

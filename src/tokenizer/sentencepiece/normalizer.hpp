@@ -35,12 +35,12 @@ struct NormalizerRules {
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
 
-// Read the rules of a vocabulary. They throw unsupported if the normalizer is not SentencePiece's, and invalid_file for
-// invalid base64 and wrong types.
+// Each function reads rules of a vocabulary. Throws unsupported if the normalizer is not SentencePiece's, and
+// invalid_file for invalid base64 and wrong types.
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 
-// These store only differences from the defaults.
+// Each function stores rules in a vocabulary, but only where they differ from the defaults.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 void set_prepend_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.
