@@ -25,8 +25,9 @@ struct Strided {
   unsigned swapped = 0;
 };
 
-// Each function returns the strides of contiguous elements, of which the last index changes fastest ("C order"), or the
-// first one ("Fortran order"). Requires: the elements' bytes fit 63 bits.
+// Each function returns the strides of contiguous elements. The last index changes fastest ("C order"), or the first
+// one
+// ("Fortran order"). Requires: the elements' bytes fit 63 bits.
 std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned item_bytes);
 std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes);
 
