@@ -29,6 +29,8 @@
 PREFIX ?= /usr/local
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 JOBS ?= $(shell nproc)
+# One more than processors, because some tests wait for a disk, a server or a time.
+TEST_JOBS := $(shell expr $(JOBS) + 1)
 SECONDS ?= 60
 FILES ?= src/ fuzz/ tests/capi/
 BUILD := build/release
@@ -67,13 +69,13 @@ test:
 	$(call need,test)
 	@cmake --preset release -DBUILD_TESTING=ON -DPOISE_BENCH=OFF
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $(TEST_JOBS)
 
 asan:
 	$(call need,clang)
 	@cmake --preset asan
 	@cmake --build --preset asan -j $(JOBS)
-	@ctest --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(TEST_JOBS)
 
 # Fuzz targets use the build with sanitizers.
 define build_fuzz_targets
@@ -152,7 +154,7 @@ format:
 
 format-check:
 	$(call need,clang)
-	@clang-format-14 --dry-run -Werror $(SOURCES)
+	@echo $(SOURCES) | xargs -n 20 -P $(JOBS) clang-format-14 --dry-run -Werror
 	@black -q --check $(SCRIPTS) || { echo "\`make format\` formats the Python files"; exit 1; }
 
 check-words:

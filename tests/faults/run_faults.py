@@ -60,8 +60,8 @@ TOGETHER = [  # and must the command succeed?
     (["pwrite:3:EIO", "ftruncate:1:EIO"], None),
     (["pwrite:3:SHORT", "pwrite:4:EIO", "ftruncate:1:EIO"], None),
 ]
-MOST = 24  # of the calls of one kind, more are sampled
-LAST = 18  # of the allocations: during these, files are committed
+MOST = 16  # of the calls of one kind, more are sampled
+LAST = 12  # of the allocations: during these, files are committed
 
 
 class Job:
@@ -295,7 +295,7 @@ def main():
     parser.add_argument("poise")
     parser.add_argument("injector")
     parser.add_argument("examples", type=pathlib.Path)
-    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--kills", type=int, default=15)
     parser.add_argument("--seed", type=int, default=1, help="which allocations before the last ones fail")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
