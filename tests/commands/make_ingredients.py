@@ -6,29 +6,8 @@ import struct
 import sys
 
 config = json.loads((pathlib.Path(sys.argv[1]) / "config.json").read_text())
-hidden, inner = config["hidden_size"], config["intermediate_size"]
+hidden = config["hidden_size"]
 queries = hidden  # heads of hidden_size / num_attention_heads
-
-# An importance matrix of llama-imatrix's older format: for each tensor its name, calls, and a weight a column.
-COLUMNS = {
-    "attn_q": hidden,
-    "attn_k": hidden,
-    "attn_v": hidden,
-    "attn_output": queries,
-    "ffn_gate": hidden,
-    "ffn_up": hidden,
-    "ffn_down": inner,
-}
-rows = [
-    (f"blk.{layer}.{name}.weight", width)
-    for layer in range(config["num_hidden_layers"])
-    for name, width in COLUMNS.items()
-]
-with open("imatrix.dat", "wb") as file:
-    file.write(struct.pack("<i", len(rows)))
-    for name, width in rows:
-        file.write(struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, width))
-        file.write(struct.pack(f"<{width}f", *(1 + column % 7 for column in range(width))))
 
 # An adapter of rank 1, as PEFT saves it.
 tensors = {
