@@ -25,6 +25,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/streams.hpp"
 #include "kernels/cache_type.hpp"
+#include "model/same_headers.hpp"
 #include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
@@ -48,6 +49,7 @@ Model ModelOptions::open_model(bool quiet) const {
 }
 
 std::shared_ptr<const Weights> ModelOptions::load(const Model& model) const {
+  for (const LoraAdapter& adapter : lora) require_same_bytes(adapter.path, cluster());
   return load_weights(model, Ranks{&cluster(), split});
 }
 

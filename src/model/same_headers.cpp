@@ -1,6 +1,8 @@
 #include "model/same_headers.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -43,19 +45,51 @@ std::string digest_headers(const Model& model) {
   return hasher->finish();
 }
 
+void add_file(Hasher& hasher, const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> piece(1 << 20);
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)
+    hasher.update(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
+  if (!file.eof())
+    throw Error(ErrorKind::io, "cannot read the file to compare it with that of other ranks", path.string());
+}
+
+std::string digest_files(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> files;
+  if (std::filesystem::is_directory(path)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().filename().string().starts_with("adapter_")) files.push_back(entry.path());
+    }
+    std::ranges::sort(files);
+  } else {
+    files.push_back(path);
+  }
+  const auto hasher = make_xxh3();
+  for (const std::filesystem::path& file : files) add_file(*hasher, file);
+  return hasher->finish();
+}
+
+// Throws if ranks have different digests. `input` and `what` name the input and the part of it that was digested.
+void require_same_digest(const std::string& digest, std::string_view input, std::string_view what,
+                         const std::filesystem::path& path, Communicator& ranks) {
+  const std::vector<std::string> digests = ranks.gather(digest);
+  const auto other = std::ranges::find_if(digests, [&](const std::string& found) { return found != digests.front(); });
+  if (other == digests.end()) return;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("rank {} has another {} than rank 0: the digests of their {} are {} and {}; copy the same "
+                          "files to every machine",
+                          other - digests.begin(), input, what, *other, digests.front()),
+              path.string());
+}
+
 }  // namespace
 
 void require_same_headers(const Model& model, Communicator& ranks) {
-  if (ranks.size() == 1) return;
-  const std::vector<std::string> digests = ranks.gather(digest_headers(model));
-  const auto other =
-      std::ranges::find_if(digests, [&](const std::string& digest) { return digest != digests.front(); });
-  if (other == digests.end()) return;
-  throw Error(ErrorKind::invalid_file,
-              fmt::format("rank {} has another model than rank 0: the digests of their headers are {} and {}; copy the "
-                          "same files to every machine",
-                          other - digests.begin(), *other, digests.front()),
-              model.origin.path.string());
+  if (ranks.size() > 1) require_same_digest(digest_headers(model), "model", "headers", model.origin.path, ranks);
+}
+
+void require_same_bytes(const std::filesystem::path& path, Communicator& ranks) {
+  if (ranks.size() > 1) require_same_digest(digest_files(path), "file", "bytes", path, ranks);
 }
 
 }  // namespace poise

@@ -320,6 +320,8 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   const auto start = Clock::now();
   ConversionInput opened = open_conversion(nullptr, input, options);
   for (const auto& model : opened.opened) require_same_headers(*model, ranks);
+  for (const LoraAdapter& adapter : options.lora) require_same_bytes(adapter.path, ranks);
+  if (!options.imatrix.empty()) require_same_bytes(options.imatrix, ranks);
   const Format& target = find_target(output, options);
   return carry_out(plan_conversion(std::move(opened), output, target, options, false, &ranks), nullptr, output, start);
 }

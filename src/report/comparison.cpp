@@ -1,4 +1,4 @@
-#include "report/comparison.hpp"
+#include "report/tensor_data.hpp"
 
 #include <cmath>
 #include <map>

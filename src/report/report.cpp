@@ -21,7 +21,6 @@
 #include "ops/tensor_details.hpp"
 #include "ops/verify_input.hpp"
 #include "pack/digest.hpp"
-#include "report/comparison.hpp"
 #include "report/model_data.hpp"
 #include "report/packed.hpp"
 #include "report/page.hpp"

@@ -1,4 +1,5 @@
-// The large data of a report: a list for each column of the tensors, their heat maps, and the tokens.
+// The large data of a report: a list for each column of the tensors, their heat maps, the comparison with another model,
+// and the tokens.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,8 @@
 #include <poise/diff.hpp>
 #include <poise/hash.hpp>
 #include <poise/model.hpp>
+#include <poise/progress.hpp>
+#include <poise/value.hpp>
 
 #include "ops/tensor_details.hpp"
 
@@ -66,6 +69,12 @@ class TensorColumns {
   std::map<std::string, std::uint64_t> types_;
   std::string maps_;
 };
+
+// Compares all numbers of a model with those of the one that it was made from. Returns what differs in metadata, and the
+// counts; adds the differences of tensors and the maps of their errors to `columns`. If a tensor cannot be read, returns
+// the other model's title and the problem.
+Value compare_with(const Model& original, const Model& model, const PageTensors& tensors, const Progress& progress,
+                   TensorColumns& columns);
 
 // Returns the tokens as JSON, {"texts": [...], "types": "..."}, deflated to at most `most` bytes. Sets `kept` to the
 // number of tokens that fit.

@@ -248,6 +248,20 @@ class Runner:
         self.expect_refusal(
             self.command(2, ["convert", self.model, "-", "--to", "zt"]), 2, "needs one process", "convert to a stream"
         )
+        matrices = [str(directory / name) for name in ("a.gguf", "b.gguf")]
+        text = directory / "text.txt"
+        text.write_text("Once upon a time. " * 100)
+        self.run([self.poise, "imatrix", self.model, str(text), "--chunk-size", "64", "-o", matrices[0]])
+        sums = bytearray(pathlib.Path(matrices[0]).read_bytes())
+        sums[-1] ^= 1
+        pathlib.Path(matrices[1]).write_bytes(sums)
+        quantize = ["--quantize", "q4_0", "--imatrix"]
+        self.expect_refusal(
+            [*apart_convert[:-5], *quantize, matrices[0], *apart_convert[-5:], self.model, new, *quantize, matrices[1]],
+            1,
+            "rank 2 has another file than rank 0",
+            "convert: another importance matrix",
+        )
         left = [path.name for path in directory.iterdir() if "new" in path.name]
         self.expect(not left, "a refused conversion leaves no file", left)
         one = self.run([self.poise, "inspect", self.model])
