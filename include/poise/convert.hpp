@@ -29,7 +29,7 @@ struct ConvertOptions {
   // format that cannot hold it.
   std::optional<DType> dtype = {};
 
-  // Codes for floating-point tensors; those of fewer than two dimensions become f32. Excludes dtype.
+  // Floating-point tensors become codes of this type, but f32 if they have fewer than two dimensions. Excludes dtype.
   std::optional<StoredType> quantize = {};
   // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes dtype
   // and quantize.

@@ -101,7 +101,7 @@ struct CodeWriter {
 #endif
 };
 
-// Stores the scales and minimums that Type::factors() computes, for four rows of each group of columns.
+// Stores the scales and minimums that Type::pass_factors() computes, for four rows of each group of columns.
 struct FactorTable {
   float (*scales)[4];
   float (*mins)[4];
@@ -125,7 +125,7 @@ HWY_INLINE void StoreSuperFactors(const Bytes (&rows)[4], std::size_t start, std
   const Bytes of_rows[4] = {bytes[0], bytes[1], bytes[2], bytes[3]};
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     for (std::size_t v = 0; v < kVectors; ++v)
-      hn::StoreU(Type::factors(CodeWriter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
+      hn::StoreU(Type::load_factors(CodeWriter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
                  bytes[v * kRowsOfVector]);
     const TransposedWords transposed(of_rows, 0);
     const auto number = hn::Mul(FourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
@@ -147,9 +147,9 @@ HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, co
   if constexpr (requires { Type::kNumber; }) {
     StoreSuperFactors<Type>(four.rows, start, part.count / 256, table);
   } else if constexpr (requires { Type::kScalesApart; }) {
-    Type::factors(matrix, {row, part.last, part.begin / Type::kScaled, part.count / Type::kScaled}, table);
+    Type::pass_factors(matrix, {row, part.last, part.begin / Type::kScaled, part.count / Type::kScaled}, table);
   } else {
-    Type::factors(four.rows, start, part.count / Type::kElements, table);
+    Type::pass_factors(four.rows, start, part.count / Type::kElements, table);
   }
   const std::size_t steps =
       part.count / part.step;  // computed once, since the compiler assumes that stores may change `part`
@@ -192,7 +192,7 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
     }
     if constexpr (!kOfMatrix) ExpandFactors<Type>(matrix, part, four, r, start);
   }
-  if constexpr (kOfMatrix) Type::put_factors(matrix, part);
+  if constexpr (kOfMatrix) Type::store_factors(matrix, part);
 }
 
 #endif

@@ -109,7 +109,7 @@ struct CodeLayout {
     return (rest < block() ? rest : block()) / step;
   }
   // Returns the byte offset of a block of columns for the g-th group of kCodeTokens tokens.
-  std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
+  std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
     return (b * groups(tokens) * (block() / step) + g * count_steps(b)) * step_bytes();
   }
 };

@@ -299,7 +299,7 @@ MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
 // Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. Each thread has one, and reuses its
 // memory.
 struct PanelOfCodes {
-  static PanelOfCodes& of_thread() {
+  static PanelOfCodes& get_of_thread() {
     thread_local PanelOfCodes panel;
     return panel;
   }
@@ -312,7 +312,7 @@ struct PanelOfCodes {
 
 void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& in,
                     float* y, std::size_t stride) {
-  PanelOfCodes& panel = PanelOfCodes::of_thread();
+  PanelOfCodes& panel = PanelOfCodes::get_of_thread();
   const CodeForm& form = find_stored_type(matrix).kernels().panels;
   const CodeLayout& layout = in.layout;
   const MultiplyGroup multiply = ChooseGroup(form, layout);

@@ -126,13 +126,13 @@ KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
 bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == choose_x_group(matrix); }
 
 KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut{count, make_tile_layout(matrix)} {
-  numbers.resize(layout.place(0, layout.blocks(), tokens));
+  numbers.resize(layout.find_offset(0, layout.blocks(), tokens));
 }
 
 bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == make_tile_layout(matrix); }
 
 KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidOut{count, make_code_layout(matrix)} {
-  numbers.assign(layout.place(0, layout.blocks(), tokens), std::byte{0});
+  numbers.assign(layout.find_offset(0, layout.blocks(), tokens), std::byte{0});
 }
 
 bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == make_code_layout(matrix); }

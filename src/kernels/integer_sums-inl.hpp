@@ -194,7 +194,7 @@ HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
 // has one, and reuses its memory.
 class GroupScales {
  public:
-  static GroupScales& of_thread() {
+  static GroupScales& get_of_thread() {
     thread_local GroupScales scales;
     return scales;
   }

@@ -62,7 +62,7 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
 // Holds a panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread
 // has one, and reuses its memory.
 struct Panel {
-  static Panel& of_thread() {
+  static Panel& get_of_thread() {
     thread_local Panel panel;
     return panel;
   }
@@ -106,7 +106,7 @@ void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t coun
 
 void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& in,
                   float* y, std::size_t stride) {
-  Panel& panel = Panel::of_thread();
+  Panel& panel = Panel::get_of_thread();
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
     panel.begin(in.groups());

@@ -165,7 +165,7 @@ class KernelInput {
   struct LaidOut {
     // Returns a block of columns of the g-th group.
     const std::byte* group(std::size_t g, std::size_t block) const {
-      return numbers.data() + layout.place(g, block, tokens);
+      return numbers.data() + layout.find_offset(g, block, tokens);
     }
 
     std::size_t tokens;

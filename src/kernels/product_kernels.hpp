@@ -74,7 +74,7 @@ void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_
 void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
                         float* y, std::size_t stride);
 
-// Refers to x of a few tokens, unchanged.
+// Refers to the float32 x of a few tokens.
 struct FewFloats {
   const float* x;  // [tokens, columns]
   std::size_t tokens;

@@ -206,7 +206,7 @@ struct PlainCodes {
   static constexpr int kOffset = kTaken;
   static constexpr bool kFactorsOfMatrix = true;
 
-  static void put_factors(const StoredRows& matrix, const CodePart& part) {
+  static void store_factors(const StoredRows& matrix, const CodePart& part) {
     const std::size_t count = part.count / part.step * kCodeRows;
     std::fill_n(part.scales, count, matrix.scale);
     if constexpr (kMins) std::fill_n(part.mins, count, matrix.offset);

@@ -43,7 +43,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   constexpr std::size_t kBlockWords = kBlock / Unpack::kPlanes;
-  GroupScales& scales = GroupScales::of_thread();
+  GroupScales& scales = GroupScales::get_of_thread();
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     const std::size_t rows = std::min<std::size_t>(4, last - r);
@@ -122,7 +122,7 @@ struct GroupCodes {
   static constexpr int kOffset = 0;
   static constexpr bool kFactorsOfMatrix = true;
 
-  static void put_factors(const StoredRows& matrix, const CodePart& part) {
+  static void store_factors(const StoredRows& matrix, const CodePart& part) {
     const std::size_t groups = matrix.columns / matrix.group_size;
     const std::size_t first = part.begin / matrix.group_size;
     const std::size_t count = (part.begin + part.count - 1) / matrix.group_size + 1 - first;

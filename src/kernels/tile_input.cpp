@@ -34,7 +34,7 @@ void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
     const float* const x = part.x + (b - part.blocks.first) * kTileCodeBlock;
     for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
-      std::byte* const group = tiles.numbers.data() + layout.place(g / kTileTokens, b, tiles.tokens);
+      std::byte* const group = tiles.numbers.data() + layout.find_offset(g / kTileTokens, b, tiles.tokens);
       auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.number_bytes(b));
       for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
         const RoundedStep rounded = RoundStep<true>(x + (g + t) * part.stride, count, upper[t], lower[t]);
@@ -79,7 +79,7 @@ void KernelInput::Tiles::convert(const InputPart& part) {
         std::uint16_t* const places[kMostTileParts] = {parts[0][t], parts[1][t], parts[2][t]};
         split_floats(from, columns, std::span(places).first(layout.parts));
       }
-      std::byte* const group = numbers.data() + layout.place(g / kTileTokens, b, tokens);
+      std::byte* const group = numbers.data() + layout.find_offset(g / kTileTokens, b, tokens);
       for (std::size_t p = 0; p < layout.parts; ++p)
         store_tile_words(parts[p], sizeof parts[p][0], columns / 2, group + 2 * p * columns * kTileTokens);
     }

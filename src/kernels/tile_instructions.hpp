@@ -32,16 +32,16 @@ class PlainTiles {
  public:
   static void begin() {}
   static void end() {}
-  static TileCounts& counts() { return of_thread().counts_; }
+  static TileCounts& counts() { return get_of_thread().counts_; }
 
   template <int kTile>
   static void clear() {
-    of_thread().tiles_[kTile].fill(std::byte{0});
+    get_of_thread().tiles_[kTile].fill(std::byte{0});
   }
   // Rows are `stride` bytes apart, here and below.
   template <int kTile>
   static void load(const void* from, std::size_t stride) {
-    PlainTiles& unit = of_thread();
+    PlainTiles& unit = get_of_thread();
     ++unit.counts_.loads;
     for (std::size_t r = 0; r < kRowsOfTile; ++r)
       std::memcpy(unit.tiles_[kTile].data() + r * kBytesOfRow, static_cast<const std::byte*>(from) + r * stride,
@@ -49,7 +49,7 @@ class PlainTiles {
   }
   template <int kTile>
   static void store(void* to, std::size_t stride) {
-    PlainTiles& unit = of_thread();
+    PlainTiles& unit = get_of_thread();
     ++unit.counts_.stores;
     for (std::size_t r = 0; r < kRowsOfTile; ++r)
       std::memcpy(static_cast<std::byte*>(to) + r * stride, unit.tiles_[kTile].data() + r * kBytesOfRow, kBytesOfRow);
@@ -78,7 +78,7 @@ class PlainTiles {
  private:
   using Tile = std::array<std::byte, kRowsOfTile * kBytesOfRow>;
 
-  static PlainTiles& of_thread() {
+  static PlainTiles& get_of_thread() {
     thread_local PlainTiles unit;
     return unit;
   }
@@ -86,7 +86,7 @@ class PlainTiles {
   template <class Sum, class First, class Second, class Number>
   static void multiply(std::size_t sums, std::size_t first, std::size_t second, Number number) {
     constexpr std::size_t kTogether = sizeof(Sum) / sizeof(Second);  // columns in four bytes
-    PlainTiles& unit = of_thread();
+    PlainTiles& unit = get_of_thread();
     ++unit.counts_.products;
     std::array<Second, kRowsOfTile * kBytesOfRow / sizeof(Second)> stored;
     std::memcpy(stored.data(), unit.tiles_[second].data(), sizeof stored);

@@ -41,7 +41,7 @@ struct TileLayout {
   std::size_t group_bytes(std::size_t b) const;
   // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
   // all.
-  std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
+  std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
     const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
     if (b < blocks()) return before + g * group_bytes(b);
     return before - groups(tokens) * (group_bytes(0) - group_bytes(b - 1));

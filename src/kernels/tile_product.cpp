@@ -139,7 +139,7 @@ std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, 
 // Multiplies rows on the matrix unit. Each thread has one, and reuses its memory.
 class TiledRows {
  public:
-  static TiledRows& of_thread() {
+  static TiledRows& get_of_thread() {
     thread_local TiledRows rows;
     return rows;
   }
@@ -228,7 +228,7 @@ TileLayout make_tile_layout(const StoredRows& matrix) {
 
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,
                          float* y, std::size_t stride) {
-  TiledRows::of_thread().multiply(matrix, first, last, in, {y, stride});
+  TiledRows::get_of_thread().multiply(matrix, first, last, in, {y, stride});
 }
 
 }  // namespace poise

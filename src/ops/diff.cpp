@@ -220,12 +220,12 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const 
 // Compares attributes, except those that describe an equal scheme.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
   const LayoutType* const layout = find_common_layout(a, b);
-  const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && have_same_scheme(a, b);
+  const bool one_scheme = layout != nullptr && layout->is_scheme_attribute != nullptr && have_same_scheme(a, b);
   const auto list_compared = [&](const Tensor& tensor) {
     if (!one_scheme) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
     for (const auto& entry : tensor.attributes) {
-      if (!layout->spells_scheme(entry.first)) entries.push_back(entry);
+      if (!layout->is_scheme_attribute(entry.first)) entries.push_back(entry);
     }
     return Attributes::from_unique(std::move(entries));
   };

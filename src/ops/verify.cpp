@@ -342,7 +342,7 @@ class ModelCheck {
     report.file_digests = files_.size();
   }
 
-  // A batch that hooks use, with the next one, should fit the page cache; it has work for many processors.
+  // Two batches should fit the page cache if there are hooks, and a batch should have work for many processors.
   static constexpr std::uint64_t kHookBatchBytes = 2 * Scan::kBatchBytes;
 
   const CheckHooks* hooks_;  // null: none

@@ -215,7 +215,7 @@ class ZstdSize {
   std::exception_ptr failure_;
 };
 
-std::shared_ptr<ZstdSize> count_zstd(StoredRange place) { return std::make_shared<ZstdSize>(std::move(place)); }
+std::shared_ptr<ZstdSize> make_zstd_size(StoredRange place) { return std::make_shared<ZstdSize>(std::move(place)); }
 
 BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) {
   return std::make_shared<ZstdBlob>(std::move(place), size);

@@ -21,9 +21,9 @@ BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
 // Finds the decoded size of frames by decoding them, on first use, once for all blobs that share the ZstdSize.
 class ZstdSize;
-std::shared_ptr<ZstdSize> count_zstd(StoredRange place);
-// Makes a blob for files that do not state the size. `size`: count_zstd() of the same place. A size above `limit` is an
-// error. The blob's size() throws what decoding throws.
+std::shared_ptr<ZstdSize> make_zstd_size(StoredRange place);
+// Makes a blob for files that do not state the size. `size` is the result of make_zstd_size() for the same place. A
+// size above `limit` is an error. The blob's size() throws what decoding throws.
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
 
 // Throws bad_argument unless 1 <= level <= 22.

@@ -275,7 +275,7 @@ bool have_same_meaning(GroupScheme a, GroupScheme b) {
   return a == b;
 }
 
-bool spells_group_scheme(std::string_view attribute) {
+bool is_group_scheme_attribute(std::string_view attribute) {
   constexpr std::array<std::string_view, 6> kKeys = {"bits",    "group_size", "axis",
                                                      "packing", "scale_form", "zero_point"};
   return std::ranges::find(kKeys, attribute) != kKeys.end();

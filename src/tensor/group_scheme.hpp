@@ -66,7 +66,7 @@ const GroupScheme* get_group_scheme(const TensorLayout& layout);
 bool have_same_meaning(GroupScheme a, GroupScheme b);
 
 // Returns true for the attributes that read_group_scheme() reads.
-bool spells_group_scheme(std::string_view attribute);
+bool is_group_scheme_attribute(std::string_view attribute);
 
 // Returns the attributes of zt.quant_group/1 for codes of 8 bits, one a byte, with floating-point scales, as other
 // formats store them: `group_size` codes along `axis` share one; 0: all codes

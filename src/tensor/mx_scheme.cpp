@@ -75,7 +75,7 @@ void check_mx_parts(const Tensor& tensor) {
   require_size(tensor, scales, tensor.elements() / get_mx_scheme(tensor.layout)->block_size);
 }
 
-bool spells_mx_scheme(std::string_view attribute) {
+bool is_mx_scheme_attribute(std::string_view attribute) {
   return attribute == "axis" || attribute == "block_size" || attribute == "scale_form";
 }
 

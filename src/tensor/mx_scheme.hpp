@@ -38,6 +38,6 @@ TensorLayout read_mx_scheme(const Tensor& tensor);
 void check_mx_parts(const Tensor& tensor);
 
 // Returns true for the attributes that read_mx_scheme() reads.
-bool spells_mx_scheme(std::string_view attribute);
+bool is_mx_scheme_attribute(std::string_view attribute);
 
 }  // namespace poise

@@ -93,7 +93,7 @@ std::string name_block_scaled_type(const Tensor& tensor) {
 }
 
 bool is_same_shape(const Tensor& a, const Tensor& b) { return get_block_scaled_shape(a) == get_block_scaled_shape(b); }
-bool spells_shape(std::string_view attribute) { return attribute == kShape; }
+bool is_shape_attribute(std::string_view attribute) { return attribute == kShape; }
 
 }  // namespace
 
@@ -107,7 +107,7 @@ const LayoutType layouts::block_scaled = {
     .elements = make_block_scaled_elements,
     .stored_type = name_block_scaled_type,
     .same_scheme = is_same_shape,
-    .spells_scheme = spells_shape,
+    .is_scheme_attribute = is_shape_attribute,
 };
 
 TensorLayout make_block_scaled_layout(const BlockShape& shape) {

@@ -82,7 +82,7 @@ ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
 BlobPtr make_codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
 std::string name_codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", get_codebook_block(tensor)); }
 bool is_same_block(const Tensor& a, const Tensor& b) { return get_codebook_block(a) == get_codebook_block(b); }
-bool spells_block(std::string_view attribute) { return attribute == kBlock; }
+bool is_block_attribute(std::string_view attribute) { return attribute == kBlock; }
 
 }  // namespace
 
@@ -97,7 +97,7 @@ const LayoutType layouts::codebook = {
     .elements = make_codebook_elements,
     .stored_type = name_codebook_type,
     .same_scheme = is_same_block,
-    .spells_scheme = spells_block,
+    .is_scheme_attribute = is_block_attribute,
 };
 
 TensorLayout make_codebook_layout(std::uint64_t block) {

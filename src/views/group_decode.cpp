@@ -228,7 +228,7 @@ const LayoutType layouts::groups = {
     .stored_type = name_group_type,
     .is_stored_as = is_stored_as_groups,
     .same_scheme = is_same_grouping,
-    .spells_scheme = spells_group_scheme,
+    .is_scheme_attribute = is_group_scheme_attribute,
     .type_meaning = find_group_type_meaning,
 };
 

@@ -93,7 +93,7 @@ const LayoutType layouts::indexed_groups = {
     .elements = make_indexed_elements,
     .stored_type = name_indexed_type,
     .same_scheme = is_same_indexed,
-    .spells_scheme = spells_group_scheme,
+    .is_scheme_attribute = is_group_scheme_attribute,
 };
 
 TensorLayout make_indexed_groups_layout(const Tensor& tensor) {

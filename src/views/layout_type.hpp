@@ -108,7 +108,7 @@ struct LayoutType {
   // elements. Null: true.
   bool (*same_scheme)(const Tensor& a, const Tensor& b) = nullptr;
   // Returns true for attributes that describe the scheme. Null: false.
-  bool (*spells_scheme)(std::string_view attribute) = nullptr;
+  bool (*is_scheme_attribute)(std::string_view attribute) = nullptr;
   // Returns the same text for types of a part that mean the same. std::nullopt, or null: each type has its own meaning.
   std::optional<std::string> (*type_meaning)(const Part& part) = nullptr;
 };

@@ -174,7 +174,7 @@ const LayoutType layouts::mx = {
     .has_float_elements = has_known_types,
     .elements = make_mx_elements,
     .same_scheme = is_same_scheme,
-    .spells_scheme = spells_mx_scheme,
+    .is_scheme_attribute = is_mx_scheme_attribute,
 };
 
 bool is_mxfp4(const Tensor& tensor) {

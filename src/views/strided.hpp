@@ -26,8 +26,7 @@ struct Strided {
 };
 
 // Each function returns the strides of contiguous elements. The last index changes fastest ("C order"), or the first
-// one
-// ("Fortran order"). Requires: the elements' bytes fit 63 bits.
+// one ("Fortran order"). Requires: the elements' bytes fit 63 bits.
 std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned item_bytes);
 std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes);
 

@@ -250,7 +250,7 @@ TEST(HostileTokenizerFiles, Steps) {
       {"once",
        with(
            R"(, "post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}]})"),
-       kInvalid, "expected A, once"},
+       kInvalid, "expected A, in one item alone"},
       {"a decoder is known", with(R"(, "decoder": {"type": "Magic"})"), kUnsupported,
        "decoder: the type \"Magic\" is not known"},
       {"decoders are not many",

@@ -126,7 +126,7 @@ TEST(Zstd, AWindowBeyondTheBoundIsRefused) {
 
 TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
   const auto counted = [](const std::string& stored, std::uint64_t limit) {
-    return make_zstd_blob_of_unknown_size(place(stored), limit, count_zstd(place(stored)));
+    return make_zstd_blob_of_unknown_size(place(stored), limit, make_zstd_size(place(stored)));
   };
   EXPECT_EQ(counted(kFrame, kSize)->size(), kSize);
   EXPECT_EQ(read_all(*counted(kFrame, 1 << 20)), expected_content());
@@ -134,7 +134,7 @@ TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
   EXPECT_THROW(static_cast<void>(counted(kFrame, kSize - 1)->size()), Error);
   EXPECT_THROW(static_cast<void>(counted(kFrame.substr(0, 20), kSize)->size()), Error);
   // Blobs of one place share the count, even with different limits.
-  const auto size = count_zstd(place(kFrame));
+  const auto size = make_zstd_size(place(kFrame));
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5},
                                     std::uint64_t{UINT64_MAX}}) {
     const auto blob = make_zstd_blob_of_unknown_size(place(kFrame), limit, size);

@@ -168,7 +168,7 @@ class ModelBuilder1::Impl {
       return make_zstd_blob(std::move(range), *size);
     sizes_known_ = false;
     std::shared_ptr<ZstdSize>& size = unknown_sizes_[{component.offset, component.length}];
-    if (!size) size = count_zstd(range);
+    if (!size) size = make_zstd_size(range);
     return make_zstd_blob_of_unknown_size(std::move(range), find_largest_size(tensor, component), size);
   }
 

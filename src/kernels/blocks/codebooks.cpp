@@ -110,7 +110,7 @@ struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
 
 struct Iq4_NlType : Iq4Numbers<32, 18> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     ForHalves(rows, start, kBytes, blocks,
               [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
   }
@@ -122,7 +122,7 @@ struct Iq4_NlType : Iq4Numbers<32, 18> {
 
 struct Iq4_XsType : Iq4Numbers<256, 136> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start);
       // Bits 2 i and 2 i + 1 of `high` are the highest two bits of scale i.
@@ -160,7 +160,7 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
 
 struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) out.scales[i][r] = decode_mxfp4_scale(rows[r][start]);
     }
@@ -175,7 +175,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
 
 struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) {
         for (std::size_t j = 0; j < 4; ++j) out.scales[4 * i + j][r] = kScaleOf[rows[r][start + j]];
@@ -207,7 +207,7 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
   static constexpr bool kScalesApart = true;
 
   template <class Sink>
-  static HWY_INLINE void factors(const StoredRows& matrix, const ScalesApart& which, Sink& out) {
+  static HWY_INLINE void pass_factors(const StoredRows& matrix, const ScalesApart& which, Sink& out) {
     const std::size_t groups = matrix.columns / kScaled;
     for (std::size_t r = 0; r < 4; ++r) {
       const std::byte* const exponents = matrix.scales + std::min(which.row + r, which.last - 1) * groups + which.first;

@@ -65,8 +65,9 @@ struct Iq2_XxsType : OddScales<66> {
 
   // Returns the scales. Every second word of the block has signs, and its highest four bits are a scale.
   template <class From>
-  static HWY_INLINE Codes factors(const From& sums) {
-    return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
+  static HWY_INLINE Codes load_factors(const From& sums) {
+    return odd(
+        hn::Or(hn::Or(load_scales<0>(sums), load_scales<1>(sums)), hn::Or(load_scales<2>(sums), load_scales<3>(sums))));
   }
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
@@ -78,7 +79,7 @@ struct Iq2_XxsType : OddScales<66> {
 
  private:
   template <std::size_t kTwo, class From>
-  static HWY_INLINE Codes scales(const From& sums) {
+  static HWY_INLINE Codes load_scales(const From& sums) {
     struct Places {
       alignas(16) std::uint8_t of[16];
     };
@@ -95,11 +96,11 @@ struct Iq2_XxsType : OddScales<66> {
   static HWY_INLINE void add_two(Into& sums) {
     constexpr std::size_t kAt = 2 + 16 * kTwo;
     const Codes signs = EvenSignsOfWords(sums.load(kAt));
-    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), signs);
-    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), signs);
+    add32<2 * kTwo, 4>(sums, load_points(sums, kAt), load_points(sums, kAt + 2), signs);
+    add32<2 * kTwo + 1, 12>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 10), signs);
   }
   template <class From>
-  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
+  static HWY_INLINE Codes load_points(const From& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return kGridIq2Xxs[sums.rows[r][sums.start + at + i]];
     });
@@ -113,7 +114,7 @@ struct SixteenScales : OddScales<kBlockBytes> {
   static constexpr float kUnit = 0.125F;
 
   template <class From>
-  static HWY_INLINE Codes factors(const From& sums) {
+  static HWY_INLINE Codes load_factors(const From& sums) {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
@@ -145,11 +146,11 @@ struct Iq2_XsType : SixteenScales<74> {
     const Codes both = sums.load(2 + 16 * kFour);
     const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
     constexpr std::size_t kAt = 2 + 16 * kFour;
-    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
-    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
+    add_two<2 * kFour, 0, 2>(sums, load_points(sums, kAt), load_points(sums, kAt + 4), signs);
+    add_two<2 * kFour + 1, 8, 2>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 12), signs);
   }
   template <class From>
-  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
+  static HWY_INLINE Codes load_points(const From& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U];
     });
@@ -167,13 +168,13 @@ struct Iq2_SType : SixteenScales<82> {
   template <std::size_t kHalf, class Into>
   static HWY_INLINE void add_eight(Into& sums) {
     const Codes signs = sums.load(34 + 16 * kHalf);
-    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), signs);
-    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), signs);
-    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), signs);
-    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), signs);
+    add_two<4 * kHalf, 0, 1>(sums, load_points<8 * kHalf>(sums), load_points<8 * kHalf + 1>(sums), signs);
+    add_two<4 * kHalf + 1, 4, 1>(sums, load_points<8 * kHalf + 2>(sums), load_points<8 * kHalf + 3>(sums), signs);
+    add_two<4 * kHalf + 2, 8, 1>(sums, load_points<8 * kHalf + 4>(sums), load_points<8 * kHalf + 5>(sums), signs);
+    add_two<4 * kHalf + 3, 12, 1>(sums, load_points<8 * kHalf + 6>(sums), load_points<8 * kHalf + 7>(sums), signs);
   }
   template <std::size_t kGroup, class From>
-  static HWY_INLINE Codes points(const From& sums) {
+  static HWY_INLINE Codes load_points(const From& sums) {
     constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // shifts to bits 8 and 9, for the first of two groups
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
@@ -188,7 +189,7 @@ struct Iq3_XxsType : OddScales<98> {
 
   // Returns the scales: the highest four bits of each word of signs, times 2, plus 1.
   template <class From>
-  static HWY_INLINE Codes factors(const From& sums) {
+  static HWY_INLINE Codes load_factors(const From& sums) {
     alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
                                                             128, 128, 128, 128, 128, 128, 128, 128};
     alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3,   7,   11,  15,
@@ -207,13 +208,13 @@ struct Iq3_XxsType : OddScales<98> {
   static HWY_INLINE void add_four(Into& sums) {
     constexpr std::size_t kAt = 2 + 32 * kFour;
     const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
-    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
-    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
-    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), signs);
-    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), signs);
+    add32<4 * kFour, 0>(sums, load_points(sums, kAt), load_points(sums, kAt + 4), signs);
+    add32<4 * kFour + 1, 4>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 12), signs);
+    add32<4 * kFour + 2, 8>(sums, load_points(sums, kAt + 16), load_points(sums, kAt + 20), signs);
+    add32<4 * kFour + 3, 12>(sums, load_points(sums, kAt + 24), load_points(sums, kAt + 28), signs);
   }
   template <class From>
-  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
+  static HWY_INLINE Codes load_points(const From& sums, std::size_t at) {
     return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]];
     });
@@ -222,7 +223,7 @@ struct Iq3_XxsType : OddScales<98> {
 
 struct Iq3_SType : GridBlock<110, 32> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 94);  // the scales are the last word
       pass_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
@@ -256,8 +257,8 @@ struct Iq3_SType : GridBlock<110, 32> {
   }
   template <std::uint8_t kSigns, class Into>
   static HWY_INLINE void add(Into& sums, const Indices& indices, Codes signs, std::size_t group) {
-    const Codes first = points(indices, 8 * group);
-    const Codes second = points(indices, 8 * group + 4);
+    const Codes first = load_points(indices, 8 * group);
+    const Codes second = load_points(indices, 8 * group + 4);
     const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
     sums.finish_each(group, [&](std::size_t t) HWY_ATTR {
@@ -265,7 +266,7 @@ struct Iq3_SType : GridBlock<110, 32> {
                               MultiplyWithSigns(sums.x_of(t, 2 * group + 1), second, next_minus)));
     });
   }
-  static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
+  static HWY_INLINE Codes load_points(const Indices& indices, std::size_t at) {
     return GatherFours(CodeTag(), 0,
                        [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3S[indices[r][at + i]]; });
   }
@@ -276,7 +277,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   static constexpr bool kHasMins = true;
 
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 34);
       const auto factor = FourHalves(rows, start);
@@ -289,7 +290,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t group = 0; group < kScales; ++group) {
-      sums.multiply32(codes<8>(sums, group), codes<2>(sums, group), group);
+      sums.multiply32(load_codes<8>(sums, group), load_codes<2>(sums, group), group);
     }
   }
 
@@ -308,7 +309,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   // Returns the codes of sixteen columns of a group. kUp is how far the high bits of the first index are shifted to the
   // left.
   template <unsigned kUp, class From>
-  static HWY_INLINE Codes codes(const From& sums, std::size_t group) {
+  static HWY_INLINE Codes load_codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
       const std::uint32_t high = Load16(block + 34 + 2 * group) << kUp >> (3 * i);
@@ -323,7 +324,7 @@ struct Iq1_MType : GridBlock<56, 16> {
   static constexpr float kOffset = 9;
 
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(
           rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
@@ -334,10 +335,10 @@ struct Iq1_MType : GridBlock<56, 16> {
       const auto eighth =
           hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)),
                   hn::Set(FourFloats(), 0.125F));
-      PassScales(scales(low), eighth, out, b * kScales);
-      PassScales(scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
-      PassScales(scales(high), eighth, out, b * kScales + 8);
-      PassScales(scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
+      PassScales(make_scales(low), eighth, out, b * kScales);
+      PassScales(make_scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
+      PassScales(make_scales(high), eighth, out, b * kScales + 8);
+      PassScales(make_scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
     }
   }
   template <class Into>
@@ -366,7 +367,7 @@ struct Iq1_MType : GridBlock<56, 16> {
     return hn::And(words, hn::Set(FourWords(), mask));
   }
   // Returns the scales 2 * n + 1 as bytes, where the numbers n are the four times three lowest bits of each word.
-  static HWY_INLINE FourBytesEach scales(FourBytesEach words) {
+  static HWY_INLINE FourBytesEach make_scales(FourBytesEach words) {
     return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
                       hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));
   }

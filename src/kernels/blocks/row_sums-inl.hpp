@@ -49,7 +49,7 @@ struct FactorSink {
     }
   }
 
-  // Moves to the b-th kBlock columns, and to the tokens from `first` on.
+  // Moves to block b of kBlock columns, and to the tokens from `first` on.
   HWY_INLINE void begin(const InputOf<kBytes>& in, std::size_t first, std::size_t b) {
     if constexpr (kBytes) {
       constexpr std::size_t kOfBlock = 4 * (kBlock / Type::kScaled);
@@ -146,7 +146,7 @@ struct WordSums : RowSums<kTokens> {
 
   HWY_INLINE WordSums() : even(nullptr), odd(nullptr), x_stride(0) {}
 
-  // Moves to x of the b-th kBlock columns; advance() then moves on by some columns.
+  // Moves to x of block b of kBlock columns; advance() then moves on by some columns.
   HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
     even = in.integers(first, b);
     odd = even + in.count_integers(b) / 2;
@@ -260,7 +260,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
 
   HWY_INLINE ScaledSums() : x_sums(nullptr), x_integers(nullptr) {}
 
-  // Moves to the b-th 256 columns, and to the tokens from `first` on.
+  // Moves to block b of 256 columns, and to the tokens from `first` on.
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     this->x = in.integers(first) + 256 * b;
     this->x_stride = in.columns;
@@ -322,7 +322,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
                   hn::Mul(products(1), hn::LoadDup128(CodeSums(), scales + 4)));
   }
   // Returns the sums of x of the i-th 128 columns.
-  HWY_INLINE hn::Vec<CodeSums> sums_of_x(std::size_t t, std::size_t i) const {
+  HWY_INLINE hn::Vec<CodeSums> load_sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }
   // Returns 256 times the sums of the block, which its float16 number has not multiplied yet.

@@ -21,7 +21,7 @@ struct ScaledCodes : CodeBlock<32, kBlockBytes, 32, kMins, kTaken> {
   using Sums = SumsOfTokens<kTokens>;
 
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     ForHalves(rows, start, kBlockBytes, blocks,
               [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
     if constexpr (kMins) {

@@ -18,7 +18,7 @@ namespace poise::HWY_NAMESPACE {
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBlockBytes) {
       const auto scale = FourHalves(rows, start + kScale);
       constexpr std::size_t kScales = SmallCodes::kScales;
@@ -31,16 +31,16 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(2);
-    sums.multiply32(codes<0>(bits), codes<2>(bits), 0);
-    sums.multiply32(codes<4>(bits), codes<6>(bits), 1);
-    sums.multiply32(codes<8>(bits), codes<10>(bits), 2);
-    sums.multiply32(codes<12>(bits), codes<14>(bits), 3);
+    sums.multiply32(extract_codes<0>(bits), extract_codes<2>(bits), 0);
+    sums.multiply32(extract_codes<4>(bits), extract_codes<6>(bits), 1);
+    sums.multiply32(extract_codes<8>(bits), extract_codes<10>(bits), 2);
+    sums.multiply32(extract_codes<12>(bits), extract_codes<14>(bits), 3);
   }
 
  private:
   // Returns 2 for each bit of bytes kFirst and kFirst + 1 that is set, else 0.
   template <std::uint8_t kFirst>
-  static HWY_INLINE Codes codes(Codes bytes) {
+  static HWY_INLINE Codes extract_codes(Codes bytes) {
     return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 2));
   }
 };
@@ -49,14 +49,14 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes fours = sums.load(2);
-    sums.multiply32(codes<0>(fours), codes<4>(fours), 0);
-    sums.multiply32(codes<8>(fours), codes<12>(fours), 1);
+    sums.multiply32(extract_codes<0>(fours), extract_codes<4>(fours), 0);
+    sums.multiply32(extract_codes<8>(fours), extract_codes<12>(fours), 1);
   }
 
  private:
   // Returns the codes in four bytes from kFirst on: each byte has four neighbours.
   template <std::uint8_t kFirst>
-  static HWY_INLINE Codes codes(Codes bytes) {
+  static HWY_INLINE Codes extract_codes(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {
         kFirst,     kFirst,     kFirst,     kFirst,     kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1,
         kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 3, kFirst + 3, kFirst + 3, kFirst + 3};
@@ -77,34 +77,34 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
     Codes first = sums.load(0);
     Codes second = sums.load(16);
     for (std::size_t digit = 0; digit < 5; ++digit) {
-      sums.multiply32(first_digit(first), first_digit(second), digit);
-      first = thrice(first);
-      second = thrice(second);
+      sums.multiply32(extract_first_digit(first), extract_first_digit(second), digit);
+      first = triple(first);
+      second = triple(second);
     }
     // The block goes on with sixteen bytes of five digits, whose digits are sixteen columns apart, and ends with four
     // bytes of four digits, which are four columns apart.
     Codes bytes = sums.load(32);
-    const Codes digit0 = first_digit(bytes);
-    const Codes digit1 = first_digit(bytes = thrice(bytes));
+    const Codes digit0 = extract_first_digit(bytes);
+    const Codes digit1 = extract_first_digit(bytes = triple(bytes));
     sums.multiply32(digit0, digit1, 5);
-    const Codes digit2 = first_digit(bytes = thrice(bytes));
-    const Codes digit3 = first_digit(bytes = thrice(bytes));
+    const Codes digit2 = extract_first_digit(bytes = triple(bytes));
+    const Codes digit3 = extract_first_digit(bytes = triple(bytes));
     sums.multiply32(digit2, digit3, 6);
-    const Codes digit4 = first_digit(thrice(bytes));
-    sums.multiply32(digit4, last_digits(sums.load(38)), 7);
+    const Codes digit4 = extract_first_digit(triple(bytes));
+    sums.multiply32(digit4, extract_last_digits(sums.load(38)), 7);
   }
 
  private:
-  static HWY_INLINE Codes thrice(Codes bytes) { return hn::Add(hn::Add(bytes, bytes), bytes); }
+  static HWY_INLINE Codes triple(Codes bytes) { return hn::Add(hn::Add(bytes, bytes), bytes); }
   // Returns the first base 3 digit of each byte: 3 * byte / 256, rounded down.
-  static HWY_INLINE Codes first_digit(Codes bytes) {
+  static HWY_INLINE Codes extract_first_digit(Codes bytes) {
     const auto least = [&](std::uint8_t number) HWY_ATTR {
       return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));  // 255 is -1
     };
     return hn::Sub(hn::Zero(CodeTag()), hn::Add(least(86), least(171)));
   }
   // Returns the digits of bytes 10 to 13, four first ones, four second ones and so on.
-  static HWY_INLINE Codes last_digits(Codes bytes) {
+  static HWY_INLINE Codes extract_last_digits(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13,
                                                              10, 11, 12, 13, 10, 11, 12, 13};
     const hn::Repartition<std::uint32_t, CodeTag> fours;
@@ -119,7 +119,7 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
     next(kFrom1);
     next(kFrom2);
     next(kFrom3);
-    return first_digit(powers);
+    return extract_first_digit(powers);
   }
 };
 

@@ -72,7 +72,7 @@ HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kT
 //   kScaled           how many codes share a scale: 16 or 32 with x of 8 bits
 //   kHasMins          true if a minimum is added to code * scale
 //   kOffset           the number to subtract from each code; multiply() does not do that
-//   factors()         passes the scales and minimums of some blocks of four rows to a sink
+//   pass_factors()    passes the scales and minimums of some blocks of four rows to a sink
 //   multiply()        adds the products of a block
 //   kScalesApart      exists only if the matrix stores scales apart from codes
 template <class Type, std::size_t kTokens>
@@ -94,9 +94,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
     const std::size_t blocks = columns / Type::kElements;
     factors.begin(in, first, b);
     if constexpr (requires { Type::kScalesApart; }) {
-      Type::factors(matrix, {four_rows.row, four_rows.last, b * kScalesOfBlock, blocks * kScales}, factors);
+      Type::pass_factors(matrix, {four_rows.row, four_rows.last, b * kScalesOfBlock, blocks * kScales}, factors);
     } else {
-      Type::factors(four_rows.bytes.rows, start, blocks, factors);
+      Type::pass_factors(four_rows.bytes.rows, start, blocks, factors);
     }
     // With one token, the vectors take turns, so that their sums overlap. Several tokens have enough independent sums.
     constexpr std::size_t kTogether = kTokens == 1 ? kVectors : 1;
@@ -142,9 +142,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too
 //   kOffset           subtracted from each code, if each sixteen columns have a factor; multiply() does not do that
-//   kHasMins          true if minimums are subtracted: mins() returns them times sums of x, kMin is the offset of the
-//                     float16 number that multiplies them
-//   factors()         returns sixteen scales and minimums of each row, as bytes
+//   kHasMins          true if minimums are subtracted: load_mins() returns them times sums of x, kMin is the offset of
+//                     the float16 number that multiplies them
+//   load_factors()    returns sixteen scales and minimums of each row, as bytes
 //   multiply()        adds the products of a block
 template <class Type, std::size_t kTokens>
 void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows, const KernelInput::Bytes& in,
@@ -175,7 +175,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
       sums.start = start;
       sums.vector = v;
       sums.begin_block(in, first, b);
-      sums.set_factors(Type::factors(sums));
+      sums.set_factors(Type::load_factors(sums));
       Type::multiply(sums);
       sums.scales = numbers + b % kAtOnce;
       const auto number = sums.scale(0);
@@ -190,7 +190,8 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
         sums.scales = mins + b % kAtOnce;
         const auto min = sums.scale(0);
         HWY_UNROLL(4)
-        for (std::size_t t = 0; t < kTokens; ++t) total[v][t] = hn::NegMulAdd(min, Type::mins(sums, t), total[v][t]);
+        for (std::size_t t = 0; t < kTokens; ++t)
+          total[v][t] = hn::NegMulAdd(min, Type::load_mins(sums, t), total[v][t]);
       }
     }
   }

@@ -30,7 +30,7 @@ HWY_INLINE Codes TwoBits(Codes codes) {
 
 struct Q2_KType : CodeBlock<256, 84, 16, true> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords both(rows, start);
       const auto scale = FourHalves(rows, start + 80);
@@ -58,7 +58,7 @@ struct Q2_KType : CodeBlock<256, 84, 16, true> {
 
 struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 92);  // the factors are the last three words
       const auto scale = FourHalves(rows, start + 108);
@@ -120,7 +120,7 @@ struct SixBitFactors {
   // the same way. The last four bytes have four bits of each of the other scales, in the low halves, and of the other
   // minimums.
   template <class Into>
-  static HWY_INLINE Codes factors(const Into& sums) {
+  static HWY_INLINE Codes load_factors(const Into& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
     alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15,
                                                               63, 63, 63, 63, 0,  0,  0,  0};
@@ -137,12 +137,12 @@ struct SixBitFactors {
   }
   // Returns minimums times sums of x.
   template <class From>
-  static HWY_INLINE hn::Vec<CodeSums> mins(const From& sums, std::size_t t) {
+  static HWY_INLINE hn::Vec<CodeSums> load_mins(const From& sums, std::size_t t) {
     const auto zero = hn::Zero(CodeWords());
     const auto first = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), sums.factors[1], zero));
     const auto second = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), sums.factors[1], zero));
-    return MulAdd(hn::ConvertTo(CodeSums(), first), sums.sums_of_x(t, 0),
-                  hn::Mul(hn::ConvertTo(CodeSums(), second), sums.sums_of_x(t, 1)));
+    return MulAdd(hn::ConvertTo(CodeSums(), first), sums.load_sums_of_x(t, 0),
+                  hn::Mul(hn::ConvertTo(CodeSums(), second), sums.load_sums_of_x(t, 1)));
   }
 };
 
@@ -220,7 +220,7 @@ struct Q6_KType {
   static constexpr float kOffset = 32;
 
   template <class Into>
-  static HWY_INLINE Codes factors(const Into& sums) {
+  static HWY_INLINE Codes load_factors(const Into& sums) {
     return sums.load(192);
   }
   template <class Into>
@@ -250,7 +250,7 @@ struct Q8_KType : CodeBlock<256, 292, 256, false> {
   template <std::size_t kTokens>
   using Sums = WordSums<kTokens>;
   template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+  static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) std::memcpy(&out.scales[b][r], rows[r] + start, sizeof(float));
     }

@@ -38,7 +38,7 @@ void add_template(const Fields& fields, const Context& context, SpecialAround& a
   const auto specials = fields.map("special_tokens");
   for (const Fields& item : fields.list("single")) {
     if (const auto sequence = item.map("Sequence")) {
-      if (text_seen || sequence->require_text("id") != "A") item.fail("Sequence", "expected A, once");
+      if (text_seen || sequence->require_text("id") != "A") item.fail("Sequence", "expected A, in one item alone");
       text_seen = true;
       continue;
     }

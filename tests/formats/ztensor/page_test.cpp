@@ -87,7 +87,7 @@ TEST(ZtensorPage, AttributesOfGroups) {
   std::map<std::string, std::string> listed;
   for (const Row& row : table("ztensor", "| attribute | type | value |")) {
     const auto names = codes(row.at(0));
-    EXPECT_TRUE(spells_group_scheme(names.at(0))) << names.at(0);
+    EXPECT_TRUE(is_group_scheme_attribute(names.at(0))) << names.at(0);
     const auto types =
         row.at(1) == "integer or text" ? std::vector<std::string>{"integer", "text"} : std::vector{row.at(1)};
     if (names.size() == 1) listed[names[0]] = row.at(1);
