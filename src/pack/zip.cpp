@@ -68,7 +68,8 @@ class Reader {
           fmt::format("{} bytes at {} do not end where its end record begins", directory.bytes, directory.begin),
           directory.end_record);
     if (directory.members > kMostMembers || directory.members > directory.bytes / kDirectoryEntryBytes)
-      reader_.fail("directory", fmt::format("{} members in {} bytes", directory.members, directory.bytes),
+      reader_.fail("directory",
+                   fmt::format("{} members do not fit into its {} bytes", directory.members, directory.bytes),
                    directory.end_record);
     std::vector<ZipMember> members;
     members.reserve(directory.members);
@@ -215,7 +216,9 @@ class Reader {
     member.deflated = method == kDeflated;
     require_name(list, member.name, at);
     if (!member.deflated && member.bytes != member.stored_bytes)
-      list.fail(member.name, fmt::format("{} bytes are stored as {}", member.bytes, member.stored_bytes), at);
+      list.fail(member.name,
+                fmt::format("{} bytes are stored as {}, but without compression", member.bytes, member.stored_bytes),
+                at);
     if (member.deflated && member.bytes > compute_inflated_limit(member.stored_bytes))
       list.fail(member.name, fmt::format("{} bytes cannot inflate to {}", member.stored_bytes, member.bytes), at);
     return member;

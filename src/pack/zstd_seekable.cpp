@@ -72,7 +72,7 @@ class SeekTable {
     count_ = load_le<std::uint32_t>(footer.data());
     const std::uint64_t table = count_ * entry_bytes_ + kFooterBytes;
     // Every frame but the last has content.
-    if (count_ > 1 && count_ - 1 > size_) fail(fmt::format("{} frames for {} bytes", count_, size_));
+    if (count_ > 1 && count_ - 1 > size_) fail(fmt::format("{} frames are too many for {} bytes", count_, size_));
     if (table > at_.length - kSkippableHeaderBytes)
       fail(fmt::format("a seek table of {} frames does not fit into {} bytes", count_, at_.length));
     table_begin_ = at_.length - table;

@@ -180,7 +180,7 @@ class HttpClient::Transfer {
         throw Error(ErrorKind::io, fmt::format("the server redirects more than {} times", kMostRedirects),
                     hide_query(request_.url));
       if (response_.location.empty())
-        throw Error(ErrorKind::io, "the server redirects to no place", hide_query(request_.url));
+        throw Error(ErrorKind::io, "the server redirects, but does not name the new place", hide_query(request_.url));
       std::string target = resolve_redirect(url_, response_.location);
       if (url_.starts_with("https:") && !target.starts_with("https:"))
         throw Error(ErrorKind::io, fmt::format("the server redirects to {}, without TLS", hide_query(target)),
@@ -397,7 +397,7 @@ class HttpClient::Transfer {
 
   [[noreturn]] void throw_failure() const {
     if (code_ == CURLE_OK) {
-      if (response_.status == 412) throw_changed(request_.url, "If-Match fails");
+      if (response_.status == 412) throw_changed(request_.url, "it has another ETag");
       throw_status(response_, request_.url);
     }
     const std::string_view detail = detail_[0] != '\0' ? detail_.data() : load_curl().easy_strerror(code_);

@@ -196,7 +196,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   const std::uint64_t needed = measure_elements(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
-                fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
+                fmt::format("tensor {}: expected {} bytes, found {}", tensor.name, needed, form.data->size()));
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
     if (!is_cut_whole(form, rows, columns, box)) form = make_float_form(tensor);

@@ -30,7 +30,7 @@ class SchemeReader {
   GroupScheme read() {
     if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
     scheme_.bits = static_cast<unsigned>(read_number("bits", 8));
-    if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
+    if (scheme_.bits == 0) fail("bits", "expected 1 to 8, found 0");
     scheme_.group_size = read_number("group_size", UINT64_MAX);
     scheme_.axis = read_axis();
     if (scheme_.words == GroupWords::zt2) {

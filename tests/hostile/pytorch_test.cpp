@@ -362,7 +362,7 @@ TEST(HostilePytorch, TensorsQuantizedAlongAnAxis) {
       std::array{
           Case{"an axis is one of the tensor",
                [] { return file_with_integers(quantized_rows(kTwoScales, kTwoZeros, integer(2))); }, kInvalid,
-               kAnywhere, "axis: 2, the shape is [2, 3]"},
+               kAnywhere, "axis 2 is out of range: the shape is [2, 3]"},
           Case{"an axis is not negative",
                [] { return file_with_integers(quantized_rows(kTwoScales, kTwoZeros, integer(-1ULL))); }, kInvalid,
                kAnywhere, "axis: expected a non-negative integer"},

@@ -587,7 +587,7 @@ TEST(HostileZtensor1, Groups) {
                           },
                           kInvalid, "object 0", "tensor t: bits: expected an unsigned integer"},
                      Case{"there are bits", [] { return groups(scheme(0, 8, text("8_per_i32"))); }, kInvalid,
-                          "object 0", "tensor t: bits: 0 bits hold no code"},
+                          "object 0", "tensor t: bits: expected 1 to 8, found 0"},
                      Case{"there are at most 8", [] { return groups(scheme(9, 8, text("3_per_i32"))); }, kInvalid,
                           "object 0", "tensor t: bits: 9 is too large"},
                      Case{"a group has codes", [] { return groups(scheme(4, 0, text("8_per_i32"))); }, kInvalid,

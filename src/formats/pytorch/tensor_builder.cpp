@@ -344,7 +344,7 @@ void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t axis = read_natural(quantizer.parameters[2], "axis");
   if (axis >= tensor.shape.size())
     fail(quantizer.parameters[2], ErrorKind::invalid_file,
-         fmt::format("axis: {}, the shape is {}", axis, to_string(tensor.shape)));
+         fmt::format("axis {} is out of range: the shape is {}", axis, to_string(tensor.shape)));
   const auto read_numbers = [&](std::string_view field, Id id) {
     const Tensor part = make_dense_part(std::string(field), id);
     if (part.shape != Shape{tensor.shape[axis]})

@@ -68,7 +68,7 @@ void convert_stored_affine(Tensor& tensor) {
   if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", format_found_value(value)));
   const float bits = check_finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
-  if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");
+  if (packed && bits != 4.0F) fail_affine(tensor, "bits: expected 4 for packed codes");
   const Affine affine = read_scale(tensor, *map, packed);
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data")
     fail_affine(tensor, "expected a single part, \"data\"");

@@ -42,7 +42,8 @@ void require_size(const Tensor& tensor, const Part& part, std::optional<std::uin
 }
 
 void check_dense(const Tensor& tensor) {
-  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "dense holds exactly the part data");
+  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data")
+    fail(tensor, "the layout dense needs the part data, and no other part");
   check_parts(tensor);
 }
 

@@ -197,7 +197,7 @@ class KeyChanges {
 
   // Replaces all templates that the tokenizer's files have.
   void set_chat_template(const Value& given) {
-    if (given.get_if<std::string>() == nullptr) refuse_option(kSet, fmt::format("{} is text", kTemplate));
+    if (given.get_if<std::string>() == nullptr) refuse_option(kSet, fmt::format("{} must be text", kTemplate));
     Vocabulary& vocabulary = *model_.vocabulary;
     const Value before = vocabulary.chat_template;
     vocabulary.chat_template = given;

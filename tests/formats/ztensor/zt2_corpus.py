@@ -515,7 +515,7 @@ def zstd(corpus):
     corpus.refused(
         "zstd: nothing in two frames",
         encoded(seekable([(frame(b""), 0)] * 2), b""),
-        "2 frames for 0 bytes",
+        "2 frames are too many for 0 bytes",
         lambda data: 4096,
     )
     tiny = b"\x7f\x00\x00\x80" * 500  # read from another byte on, these numbers are infinite or no numbers
