@@ -164,7 +164,7 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 // Returns a dense tensor with the one part `data`. Requires: `data` has the bytes of `shape`, in row-major order.
 Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
-// Returns the source of a known scale. `position`: its offset in the tensor's file, in bytes.
+// Returns the source of a known scale. `position` is its offset in the tensor's file, in bytes.
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 
 }  // namespace poise

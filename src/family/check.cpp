@@ -21,7 +21,7 @@ constexpr std::size_t kMaxConfigKeys = 1000;  // the keys of a configuration tha
 // Returns how the message of a finding about a tensor begins.
 std::string begin_message(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
 
-// Makes a fault of a model, or of a tensor, whose name the problem continues. `found`: null if the tensor is missing.
+// Makes a fault of a model, or of a tensor, whose name the problem continues. `found` is null if the tensor is missing.
 Finding make_fault(std::string problem, const std::string& tensor = {}, const Tensor* found = nullptr) {
   if (!tensor.empty()) problem = fmt::format("{} {}", begin_message(tensor), problem);
   Finding fault{Severity::error, std::move(problem), {}, std::nullopt, tensor};

@@ -47,7 +47,7 @@ void refuse_non_model(const Input& input);
 // about, unless it begins with a format's magic.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
-// Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: the format of
+// Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format` is the format of
 // that file. For a shard, opens all files of its index. Returns std::nullopt if there is no config.json, for an
 // adapter, and for a format that directories do not have. Throws what open() throws for a directory.
 std::optional<Model> open_with_directory(const std::filesystem::path& weights, std::string_view format,

@@ -20,7 +20,7 @@ class ExpressionParser {
 
   ExpressionPtr parse_expression();
   enum class Items { any, without_condition, targets };
-  // Parses one expression, or a tuple of several, separated by commas. `end`: a name that ends it.
+  // Parses one expression, or a tuple of several, separated by commas. `end` is a name that ends the expression.
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
   // Returns the target of an assignment or a loop.
   ExpressionPtr parse_target(bool with_members, std::string_view end = {});

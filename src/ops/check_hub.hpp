@@ -29,7 +29,8 @@ HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Pro
 // other paths.
 HubCheck check_hub_files(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// Compares a file with the SHA-256 that the user gives. `digits`: 64 of them, in lower case. Throws cancelled.
+// Compares a file with the SHA-256 that the user gives. `digits` are 64 hexadecimal digits in lower case. Throws
+// cancelled.
 HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress);
 
 }  // namespace poise

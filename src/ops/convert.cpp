@@ -121,7 +121,7 @@ DigestCheck make_digest_check(const ConversionInput& input, bool verify, const R
   return DigestCheck(verify ? list_opened(input) : std::vector<const Model*>(), is_written, ranks);
 }
 
-// Returns the output that a conversion writes at `place`: of rank 0, or of all ranks.
+// Returns the output that a conversion writes at `place`. If `ranks` is not null, all ranks write it.
 std::unique_ptr<SavedOutput> make_output(const Format& target, const fs::path& place, const ConvertOptions& options,
                                          const std::vector<fs::path>& inputs, const PreparedFile& file,
                                          Communicator* ranks) {

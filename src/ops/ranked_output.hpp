@@ -22,8 +22,8 @@ namespace poise {
 class RankedOutput final : public SavedOutput {
  public:
   // `own` is the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes` is about the size of all
-  // parts, which are divided among the ranks by it. `has_names`: use hidden names in any case. All ranks call this
-  // together.
+  // parts, which are divided among the ranks by it. With `has_names`, the files have hidden names in any case. All
+  // ranks call this together.
   RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
   ~RankedOutput() override;
 

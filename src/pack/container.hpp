@@ -61,8 +61,8 @@ class Container {
 // Returns the kind of a container; std::nullopt for other files. A null source means a directory. Looks at a few bytes.
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source);
 
-// Opens a container. `io`: how to open files of a directory. Throws invalid_file, unsupported, io. Requires: the source
-// is of that kind.
+// Opens a container. `io` says how to open files of a directory. Throws invalid_file, unsupported, io. Requires: the
+// source is of that kind.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
                                                 const SourcePtr& source, IoMode io = IoMode::map);
 

@@ -30,7 +30,7 @@ class WriterDigests {
   // form of them. Returns the hasher to which the caller passes these bytes; null if it need not.
   Hasher* begin(Sink* sink);
   // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin() was called.
-  // `is_here`: this process has written the part. Otherwise the text of the digest is empty.
+  // `is_here` is true if this process has written the part. Otherwise the text of the digest is empty.
   std::size_t end(bool is_here = true);
   // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. `output` has those of parts that other
   // processes write. Throws io. Callers call it last.

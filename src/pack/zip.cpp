@@ -37,7 +37,7 @@ struct Directory {
   std::uint64_t end_record = 0;  // offset of the first record after it
 };
 
-// Holds the end of central directory record (APPNOTE.TXT, 4.3.16).
+// Holds the "end of central directory" record (APPNOTE.TXT, 4.3.16).
 struct EndRecord {
   std::uint64_t at = 0;
   std::uint16_t disk = 0;

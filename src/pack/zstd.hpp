@@ -71,8 +71,8 @@ inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
 // Compresses a blob into `sink` in that encoding. All threads make frames, a bounded number ahead of the ordered
-// writer. `hasher` (may be null) gets the decoded bytes in order. `item`: for the meter. Throws bad_argument for an
-// invalid level.
+// writer. `hasher` (may be null) gets the decoded bytes in order. `item` is the name for the meter. Throws bad_argument
+// for an invalid level.
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher);
 
 }  // namespace poise

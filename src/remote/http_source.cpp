@@ -152,7 +152,8 @@ class HttpSource final : public Source {
   std::uint64_t count_blocks() const { return ceil_div(size(), kBlock); }
   std::uint64_t measure_block(std::uint64_t index) const { return std::min(kBlock, size() - index * kBlock); }
 
-  // Returns a block, which another thread may be getting. `needed`: how many blocks the read needs from there.
+  // Returns a block, which another thread may be getting. `needed` is the number of blocks that the read needs from
+  // there on.
   CachedBlockPtr find_block(std::uint64_t index, std::uint64_t needed) const {
     std::unique_lock lock(cache_.mutex);
     CachedBlockPtr block = cache_.find({id_, index});

@@ -24,7 +24,8 @@ constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
 // Folds numbers of f4_e2m1, two a byte, with an f8_e4m3 scale for each group of 16 along rows, and a factor for the
-// whole matrix. `divides`: the factor is a divisor. Throws invalid_file (without path) for shapes that do not fit.
+// whole matrix. If `divides` is true, numbers are divided by the factor. Throws invalid_file (without path) for shapes
+// that do not fit.
 Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
   const Part& data = matrix.data(codes, {DType::u8});

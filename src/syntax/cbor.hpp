@@ -115,7 +115,7 @@ class Cursor {
   // Reads a head after any tags, and checks the depth.
   Head read_head();
   Head read_head(HeadKind expected);
-  // These do parts of decode(). `begin`: the item's offset.
+  // Each function does a part of decode(). `begin` is the item's offset.
   Head decode_simple(unsigned low, std::size_t begin);
   Head make_floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);

@@ -69,9 +69,8 @@ bool have_same_meaning(GroupScheme a, GroupScheme b);
 bool is_group_scheme_attribute(std::string_view attribute);
 
 // Returns the attributes of zt.quant_group/1 for codes of 8 bits, one a byte, with floating-point scales, as other
-// formats store them: `group_size` codes along `axis` share one; 0: all codes
-// with the same index along it. `zero`: the zero point of all codes; std::nullopt if the part zeros has one for each
-// group.
+// formats store them. `group_size` codes along `axis` share a scale; 0 means all codes with the same index along it.
+// `zero` is the zero point of all codes, or std::nullopt if the part zeros has one for each group.
 inline Attributes make_byte_code_attributes(std::uint64_t group_size, std::uint64_t axis,
                                             std::optional<std::int64_t> zero) {
   return {{"bits", 8},

@@ -99,7 +99,7 @@ TokenType decode_token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t encode_token_type(TypeNumbering numbering, TokenType type);
 
 // Holds the numbering of a file's token types. The codes of the unknown token and of <0x00>, read as canonical ones,
-// decide it, else the form of the token records. `contradictory`: the two codes disagree.
+// decide it, else the form of the token records. `contradictory` is true if the two codes disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;

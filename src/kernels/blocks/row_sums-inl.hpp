@@ -331,7 +331,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
  private:
   hn::Vec<CodeSums> block_[kTokens][2];
 
-  // Returns 256 times the kAt-th factor.
+  // Returns 256 times the factor with index kAt.
   template <std::size_t kAt>
   HWY_INLINE hn::Vec<CodeWords> words() const {
     return hn::BitCast(CodeWords(), hn::Broadcast<kAt % 4>(twice[kAt / 4]));

@@ -39,9 +39,9 @@ struct DirectoryVocabulary {
   std::vector<std::string> left_out = {};  // texts of listed tokens for which the model has no rows
 };
 
-// Reads the vocabulary of a directory; std::nullopt if it has no tokenizer files. `rows`: the model's number of tokens.
-// Leaves out tokens with ids from `rows` on that only other files list. Throws what opening and reading the files
-// throws.
+// Reads the vocabulary of a directory; std::nullopt if it has no tokenizer files. `rows` is the model's number of
+// tokens. Leaves out tokens with ids from `rows` on that only other files list. Throws what opening and reading the
+// files throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 

@@ -74,7 +74,7 @@ bool is_found_in_prompts(std::optional<TokenType> type);
 bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
 // Returns the tokens of a vocabulary for which is_found_in_prompts() is true, as tokenizer.json lists "added_tokens".
-// `general_name`: see consumes_space_in_gguf().
+// `general_name` is as in consumes_space_in_gguf().
 Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
 // Returns the model's vocabulary, or else the one that its attributes describe, or else std::nullopt.
