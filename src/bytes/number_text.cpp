@@ -70,20 +70,41 @@ std::optional<double> parse_double(std::string_view text) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
+namespace {
+
+// Returns part / 10^digits of a unit, rounded down. Requires: part < 10^digits <= 10^9.
+std::uint64_t compute_share(std::uint64_t part, std::size_t digits, std::uint64_t unit) {
+  std::uint64_t whole = 1;
+  for (std::size_t i = 0; i < digits; ++i) whole *= 10;
+  return part * (unit / whole) + part * (unit % whole) / whole;
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view kPrefixes = "kmgtpe";
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  constexpr std::size_t kMostDecimals = 9;
+  const std::size_t digits = count_digits(text);
   const auto number = parse_number_text<std::uint64_t>(text.substr(0, digits));
   if (!number) return std::nullopt;
-  std::string unit = to_lower_ascii(text.substr(digits));
+  text.remove_prefix(digits);
+  std::string_view decimals;
+  if (text.starts_with('.')) {
+    decimals = text.substr(1, count_digits(text.substr(1)));
+    if (decimals.empty() || decimals.size() > kMostDecimals) return std::nullopt;
+    text.remove_prefix(1 + decimals.size());
+  }
+  std::string unit = to_lower_ascii(text);
   if (unit.starts_with(' ')) unit.erase(0, 1);
   if (unit.ends_with('b')) unit.pop_back();
-  if (unit.empty()) return number;
+  if (unit.empty()) return decimals.empty() ? number : std::nullopt;
   const std::size_t power = kPrefixes.find(unit.front());
   if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "i")) return std::nullopt;
-  std::optional<std::uint64_t> size = number;
-  for (std::size_t i = 0; i <= power && size; ++i) size = checked_mul(*size, unit.size() > 1 ? 1024 : 1000);
-  return size;
+  std::uint64_t bytes = 1;  // up to 2^60
+  for (std::size_t i = 0; i <= power; ++i) bytes *= unit.size() > 1 ? 1024 : 1000;
+  const auto size = checked_mul(*number, bytes);
+  if (!size || decimals.empty()) return size;
+  return checked_add(*size, compute_share(*parse_number_text<std::uint64_t>(decimals), decimals.size(), bytes));
 }
 
 }  // namespace poise

@@ -23,7 +23,17 @@ TEST(NumberText, ParsesUnitsOfSizes) {
   EXPECT_EQ(parse_size("500KB"), 500000U);
   EXPECT_EQ(parse_size("1 mb"), 1000000U);
   EXPECT_EQ(parse_size("15E"), 15'000'000'000'000'000'000U);
-  for (const char* wrong : {"", "K", "-1", "1.5GB", "1KBB", "1 bit", "20E", "1iB"})
+  for (const char* wrong : {"", "K", "-1", "1KBB", "1 bit", "20E", "1iB"}) EXPECT_FALSE(parse_size(wrong)) << wrong;
+}
+
+// Expected: CPython's int(decimal.Decimal(...) * unit).
+TEST(NumberText, ParsesDecimalsOfSizes) {
+  EXPECT_EQ(parse_size("4.2GB"), 4'200'000'000U);
+  EXPECT_EQ(parse_size("4.2GiB"), 4'509'715'660U);
+  EXPECT_EQ(parse_size("0.5k"), 500U);
+  EXPECT_EQ(parse_size("1.0009 KB"), 1000U);
+  EXPECT_EQ(parse_size("15.999999999EiB"), 18'446'744'072'556'630'111U);
+  for (const char* wrong : {"1.5", "1.5B", "1.GB", ".5GB", "1.5.5GB", "1.0000000001GB", "18.446744074E", "1e3KB"})
     EXPECT_FALSE(parse_size(wrong)) << wrong;
 }
 
