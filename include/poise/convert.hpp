@@ -22,6 +22,12 @@
 
 namespace poise {
 
+// Limits the size of an output whose types Poise chooses. One of the fields is set.
+struct SizeBudget {
+  std::optional<std::uint64_t> bytes = {};     // of all files
+  std::optional<double> bits_per_weight = {};  // of the tensors' parts, over all elements: more than 0
+};
+
 struct ConvertOptions {
   std::string format = {};  // "alt", "safetensors", ...; empty: as save() chooses it by the output's path
 
@@ -34,6 +40,10 @@ struct ConvertOptions {
   // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes dtype
   // and quantize.
   std::string recipe = {};
+  // Chooses a type for each matrix, so that the output fits the budget and the sum of the matrices' relative squared
+  // errors is small (docs/quantize-to-a-size.md). Planning then reads samples of the tensors. Excludes dtype, quantize
+  // and recipe.
+  std::optional<SizeBudget> budget = {};
   // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
 
@@ -128,7 +138,30 @@ struct MergedMatrices {
   std::size_t matrices = 0;
 };
 
-// Describes a conversion before it runs, from headers alone.
+// Describes the types that a budget chose (ConvertOptions::budget), and the errors that other budgets cost.
+struct BudgetChoice {
+  // An error is a mean over matrices of the sum of (x - decoded)^2, divided by that of x^2, both with the weights of
+  // the importance matrix. One of n matrices that only differ in the numbers of their names weighs 1 / (2 n).
+  struct Point {
+    double bits_per_weight = 0;
+    std::optional<std::uint64_t> bytes;  // of all files, within a few bytes; std::nullopt if only writing shows it
+    double error = 0;
+    bool is_chosen = false;
+  };
+  std::vector<Point> curve;  // with increasing sizes; one point is the chosen one
+
+  // Counts the matrices with one name, apart from numbers, and one type.
+  struct Row {
+    std::string name;  // "model.layers.*.mlp.down_proj.weight"
+    std::string type;
+    std::size_t matrices = 0;
+    std::uint64_t bytes = 0;  // of their codes
+    double error = 0;         // the mean of theirs
+  };
+  std::vector<Row> rows;
+};
+
+// Describes a conversion before it runs, from headers alone; with a budget, from samples of the tensors, too.
 struct Plan {
   std::string format;                  // the format that will be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
@@ -143,6 +176,7 @@ struct Plan {
   bool exact = true;  // false: bytes_out is an upper bound, since equal parts are stored once
   DecodedTensors decoded;
   std::vector<MergedMatrices> merged;
+  std::optional<BudgetChoice> budget;  // set if a budget chose types
 
   struct Rest;
   std::shared_ptr<Rest> rest;  // internal: what write() needs
@@ -199,6 +233,7 @@ struct ConvertReport {
 
   DecodedTensors decoded;
   std::vector<MergedMatrices> merged;
+  std::optional<BudgetChoice> budget;  // set if a budget chose types
 };
 
 // Plans and writes. Throws what open() and save() throw; bad_argument when the output is one of the

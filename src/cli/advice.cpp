@@ -13,8 +13,9 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::array<std::string_view, 11> kOptions = {
-    "only", "skip", "keep", "align", "imatrix", "rename", "layers", "set", "strip_prefix", "vocab_size", "drop_rows"};
+constexpr std::array<std::string_view, 13> kOptions = {"only",         "skip",       "keep",     "align",  "imatrix",
+                                                       "size",         "bpw",        "rename",   "layers", "set",
+                                                       "strip_prefix", "vocab_size", "drop_rows"};
 
 // Returns one piece of advice for all tensors with one kind of remedy: "--skip 'a' --skip 'b' leave them out".
 std::string advise_for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {

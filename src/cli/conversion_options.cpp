@@ -32,7 +32,7 @@ namespace {
 
 // Throws bad_argument if two options give a type. The library would throw, too, but with its own names of the options.
 void require_one_type(const ConvertOptions& options) {
-  if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
+  if (!options.dtype || (!options.quantize && options.recipe.empty() && !options.budget)) return;
   throw Error(ErrorKind::bad_argument,
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
@@ -105,6 +105,7 @@ std::string list_quantize_types() {
   }
   for (const std::string_view recipe : list_block_recipes())
     table.add({std::string(recipe), "", blocks, "a type for each matrix, mixed as llama-quantize does"});
+  table.add({"auto", "", blocks, "by measured errors, to fit --size or --bpw"});
   return "Types for --quantize, with bits per weight and the formats that hold them:\n" + table.text();
 }
 
@@ -126,6 +127,26 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
       "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)",
       [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); })
       ->needs(quantize);
+  const auto require_budget = [&options](const std::string& option) {
+    if (!options.budget) throw CLI::ValidationError(option, "only --quantize auto chooses types that fit it");
+  };
+  auto* size = add_parsed(command, "--size", "SIZE",
+                          "With --quantize auto: choose types so that the output has at most this size: 4.2GB, 500MiB",
+                          [&options, require_budget](const std::string& text) {
+                            require_budget("--size");
+                            options.budget->bytes = parse_size(text);
+                            if (options.budget->bytes.value_or(0) == 0) refuse("--size", text, kSizeExpected);
+                          })
+                   ->needs(quantize);
+  add_parsed(command, "--bpw", "N",
+             "With --quantize auto: choose types so that the tensors have at most this many bits per weight",
+             [&options, require_budget](const std::string& text) {
+               require_budget("--bpw");
+               options.budget->bits_per_weight = parse_number_text<double>(text);
+               if (!(options.budget->bits_per_weight.value_or(0) > 0)) refuse("--bpw", text, "a number above 0");
+             })
+      ->needs(quantize)
+      ->excludes(size);
   command
       .add_option("--imatrix", options.imatrix,
                   "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
@@ -226,8 +247,10 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: do not compare its digests with the bytes that are read");
   command.add_flag("--strict", convert_options.strict, "Refuse an input with warnings; nothing is written");
-  auto* dry_run = command.add_flag("--dry-run", options.dry_run,
-                                   "Report what would be written and lost; read headers only and write nothing");
+  auto* dry_run =
+      command.add_flag("--dry-run", options.dry_run,
+                       "Report what would be written and lost; read headers only (with a budget, samples of "
+                       "the tensors, too) and write nothing");
   command.add_flag("--json", options.json, "Print the report, with its notes, as JSON");
   command.add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   command
@@ -249,6 +272,9 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
 void finish_conversion_options(ConversionArguments& options) {
   options.convert.set = parse_settings(options.set);
   require_one_type(options.convert);
+  const auto& budget = options.convert.budget;
+  if (budget && !budget->bytes && !budget->bits_per_weight)
+    throw Error(ErrorKind::bad_argument, "--quantize auto needs --size or --bpw, such as --size 4.2GB or --bpw 4.5");
   require_known_extension(options);
   if (options.json && options.writes_stream() && !options.dry_run)
     throw Error(ErrorKind::bad_argument,

@@ -131,6 +131,44 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
                             format_bytes(decoded.bytes_out), half));
 }
 
+std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? group_digits(*bytes) : "?"; }
+
+// Prints the types that a budget chose, and the curve of errors over sizes.
+void print_budget(const std::optional<BudgetChoice>& budget) {
+  if (!budget) return;
+  Table types({"matrices", "type", "count", "bytes", "error"}, {false, false, true, true, true});
+  for (const BudgetChoice::Row& row : budget->rows) {
+    types.add({make_printable(row.name), row.type, group_digits(row.matrices), group_digits(row.bytes),
+               format_number(row.error)});
+  }
+  Table curve({"bits per weight", "bytes", "error", ""}, {true, true, true, false});
+  for (const BudgetChoice::Point& point : budget->curve) {
+    curve.add({fmt::format("{:.3f}", point.bits_per_weight), format_planned_bytes(point.bytes),
+               format_number(point.error), point.is_chosen ? "<- chosen" : ""});
+  }
+  fmt::print("\n{}\n{}", types.text(), curve.text());
+}
+
+Value make_attributes(const std::optional<BudgetChoice>& budget) {
+  if (!budget) return {};
+  Value::Array curve;
+  for (const BudgetChoice::Point& point : budget->curve) {
+    curve.emplace_back(Attributes{{"bits_per_weight", point.bits_per_weight},
+                                  {"bytes", make_number_or_null(point.bytes)},
+                                  {"error", point.error},
+                                  {"chosen", point.is_chosen}});
+  }
+  Value::Array types;
+  for (const BudgetChoice::Row& row : budget->rows) {
+    types.emplace_back(Attributes{{"name", row.name},
+                                  {"type", row.type},
+                                  {"matrices", row.matrices},
+                                  {"bytes", row.bytes},
+                                  {"error", row.error}});
+  }
+  return Attributes{{"curve", std::move(curve)}, {"types", std::move(types)}};
+}
+
 Attributes make_attributes(const DecodedTensors& decoded) {
   return {{"tensors", decoded.tensors}, {"bytes_in", decoded.bytes_in}, {"bytes_out", decoded.bytes_out}};
 }
@@ -147,8 +185,6 @@ std::string describe_planned_type(const PlannedTensor& tensor, const ConvertOpti
   return tensor.bytes_out || !options.sparse ? tensor.to
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
 }
-
-std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? group_digits(*bytes) : "?"; }
 
 std::string describe_planned_size(const Plan& plan) {
   if (!plan.bytes_out) return "";
@@ -179,6 +215,7 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
                group_digits(cast.to_zero), group_digits(cast.to_subnormal),
                cast.not_finite > 0 ? fmt::format(", {} not finite", group_digits(cast.not_finite)) : "");
   }
+  print_budget(report.budget);
   print_quantized(report.quantized, all_tensors);
 }
 
@@ -194,6 +231,7 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
              describe_planned_size(plan));
   print_changes(plan.changes);
   fmt::print("{}", describe_merged(plan.merged, options));
+  print_budget(plan.budget);
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {
@@ -227,6 +265,7 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
                                         {"changes", Value::Array(plan.changes.begin(), plan.changes.end())},
                                         {"decoded", make_attributes(plan.decoded)},
                                         {"merged", make_attributes(plan.merged)},
+                                        {"budget", make_attributes(plan.budget)},
                                         {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
                                         {"tensors", std::move(tensors)}},
                              2));
@@ -257,6 +296,7 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                         {"changes", Value::Array(report.changes.begin(), report.changes.end())},
                                         {"decoded", make_attributes(report.decoded)},
                                         {"merged", make_attributes(report.merged)},
+                                        {"budget", make_attributes(report.budget)},
                                         {"casts", list_casts(report)},
                                         {"quantized", std::move(quantized)}},
                              2));

@@ -43,11 +43,13 @@ struct StreamConversion {
   Plan plan;
 };
 
-void show_plan(const ConvertArguments& options) {
+void show_plan(ConvertArguments& options) {
+  if (options.convert.budget) options.convert.write.progress = make_progress(options.progress, "measure");
   // The plan is never destroyed: freeing many tensors takes time, and the program ends here.
   const bool has_stream = is_stream_or_url(options.input) || options.writes_stream();
   static const Plan& planned = has_stream ? (new StreamConversion(options))->plan
                                           : *new Plan(plan(options.input, options.output, options.convert));
+  options.convert.write.progress = {};  // wipes the bar before the plan is printed
   if (options.json) {
     print_plan_json(planned, options.input, options.convert);
   } else {

@@ -112,7 +112,9 @@ void run_merge(MergeArguments& options) {
     throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
         .with({.kind = Remedy::Kind::format});
   if (options.dry_run) {
+    if (options.convert.budget) options.convert.write.progress = make_progress(options.progress, "measure");
     Plan plan = plan_merge(recipe, output, options.convert);
+    options.convert.write.progress = {};  // wipes the bar before the plan is printed
     if (options.writes_stream()) plan.output = options.output;
     return options.json ? print_plan_json(plan, input, options.convert)
                         : print_plan(plan, input, options.convert, options.progress.quiet);

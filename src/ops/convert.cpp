@@ -17,6 +17,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
 #include "model/same_headers.hpp"
+#include "ops/budget/choose_types.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/lora.hpp"
@@ -63,6 +64,14 @@ void replace_vocabulary(Model& model, const ConvertOptions& options) {
   model.attributes = Attributes::from_unique(std::move(others));
   model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read),
                                                *Source::open(options.merges, IoMode::read));
+}
+
+// Returns the sentences about changes of the whole model.
+std::vector<std::string> list_changes(const RevisedModel& input, const ConvertOptions& options,
+                                      const Transformed& made) {
+  std::vector<std::string> changes = input.changes;
+  if (options.budget && !made.budget) changes.emplace_back("all types stay, because the output fits the budget");
+  return changes;
 }
 
 // Throws io if the file system has no room for the bytes that will certainly be written. Holes, and bytes that may be
@@ -147,19 +156,20 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
 }
 
 // Describes a conversion. `input` is the model that was transformed.
-Plan describe_conversion(const RevisedModel& input, const Transformed& made, const PreparedFile& file,
-                         const fs::path& output) {
+Plan describe_conversion(const RevisedModel& input, const ConvertOptions& options, const Transformed& made,
+                         const PreparedFile& file, const fs::path& output) {
   const FilePlan written = file.plan();
   Plan plan;
   plan.skipped = input.left_out;
   std::ranges::copy(made.skipped, std::back_inserter(plan.skipped));
-  plan.changes = input.changes;
+  plan.changes = list_changes(input, options, made);
   plan.warnings = made.model.warnings;
   plan.losses = list_losses(made, file);
   if (made.perhaps_sparse.empty()) plan.bytes_out = written.bytes;
   plan.exact = written.exact;
   plan.decoded = made.decoded;
   plan.merged = made.merged;
+  plan.budget = made.budget;
   plan.output = output;
   if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
   plan.tensors.reserve(written.tensor_bytes.size());
@@ -174,19 +184,20 @@ Plan describe_conversion(const RevisedModel& input, const Transformed& made, con
   return plan;
 }
 
-ConvertReport make_report(const RevisedModel& input, const Transformed& made, const PreparedFile& file,
-                          SavedOutput& output) {
+ConvertReport make_report(const RevisedModel& input, const ConvertOptions& options, const Transformed& made,
+                          const PreparedFile& file, SavedOutput& output) {
   ConvertReport report;
   report.bytes_padding = output.padding();
   report.outputs = output.paths();
   report.tensors = made.model.size();
   report.skipped = input.left_out.size() + made.skipped.size();
-  report.changes = input.changes;
+  report.changes = list_changes(input, options, made);
   report.bytes_in = count_bytes(*input.model);
   report.warnings = made.model.warnings;
   report.losses = list_losses(made, file);
   report.decoded = made.decoded;
   report.merged = made.merged;
+  report.budget = made.budget;
   return report;
 }
 
@@ -219,15 +230,22 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
       output.empty() ? "" : require_possible_output(target, output, options.write.overwrite, inputs);
   // Change names, layers, vocabulary and keys.
   const RevisedModel revised = revise_model(std::move(input.merged), target, options);
+  // With a budget, measure what matrices lose and choose their types.
+  auto budgeted = choose_types(*revised.model, target, options, revised.types, [&](Transformed& made) {
+    replace_vocabulary(made.model, options);
+    return prepare_file(made.model, target, options.write).plan();
+  });
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
   // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
-  const auto made = std::make_shared<Transformed>(transform(*revised.model, target, options, &revised.types));
+  const auto made = std::make_shared<Transformed>(
+      transform(*revised.model, target, options, &revised.types, budgeted ? &budgeted->types : nullptr));
+  if (budgeted) made->budget = std::move(budgeted->choice);
   replace_vocabulary(made->model, options);
   if (options.strict) refuse_warnings(made->model.warnings);
   const auto losses = std::make_shared<const MeasuredLosses>(*made);
   // Prepare the output: the target's writer refuses what the file cannot hold.
   const auto file = std::make_shared<PreparedFile>(prepare_file(made->model, target, options.write));
-  Plan plan = describes ? describe_conversion(revised, *made, *file, output) : Plan();
+  Plan plan = describes ? describe_conversion(revised, options, *made, *file, output) : Plan();
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
@@ -247,7 +265,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
       file->write(saved, progress);
       return saved.bytes();
     });
-    ConvertReport report = make_report(revised, *made, *file, saved);
+    ConvertReport report = make_report(revised, options, *made, *file, saved);
     report.bytes_out = bytes;
     // Commit: all files appear.
     saved.commit();

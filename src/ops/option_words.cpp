@@ -15,6 +15,7 @@
 namespace poise {
 namespace {
 
+constexpr std::string_view kByBudget = "auto";
 constexpr int kUsualZstdLevel = 3;  // the zstd tool's default
 
 std::vector<std::string_view> list_written_block_types() {
@@ -33,12 +34,16 @@ bool set_quantization(ConvertOptions& options, std::string_view text) {
     options.recipe = name;
     return true;
   }
+  if (name == kByBudget) {
+    options.budget.emplace();
+    return true;
+  }
   options.quantize = stored_type_from_name(name);
   return options.quantize && options.quantize->quantized();
 }
 
 std::string list_quantization_choices() {
-  return fmt::format("{} or a recipe ({})", list_code_types(), fmt::join(list_block_recipes(), ", "));
+  return fmt::format("{}, a recipe ({}) or {}", list_code_types(), fmt::join(list_block_recipes(), ", "), kByBudget);
 }
 
 std::vector<std::string> list_quantization_names() {
@@ -46,6 +51,7 @@ std::vector<std::string> list_quantization_names() {
                                     "qint4:range", "qint4:mse",   "group8",    "group4"};
   for (const std::string_view name : list_written_block_types()) names.emplace_back(name);
   for (const std::string_view name : list_block_recipes()) names.emplace_back(name);
+  names.emplace_back(kByBudget);
   return names;
 }
 

@@ -10,7 +10,8 @@
 
 namespace poise {
 
-// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. Returns false if the text is not one of these.
+// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. "auto" sets an empty budget, whose fields other
+// options set. Returns false if the text is not one of these.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 std::string list_quantization_choices();
 std::vector<std::string> list_quantization_names();

@@ -22,7 +22,7 @@ ConvertOptions complete_options(const MergeRecipe& recipe, ConvertOptions option
   if (!options.lora.empty()) refuse("lora");
   if (!options.vocab.empty()) refuse("vocab");
   if (!options.merges.empty()) refuse("merges");
-  const bool has_type = options.dtype || options.quantize || !options.recipe.empty();
+  const bool has_type = options.dtype || options.quantize || !options.recipe.empty() || options.budget;
   if (!has_type) options.dtype = recipe.dtype;
   return options;
 }

@@ -46,10 +46,13 @@ namespace {
 class Quantize final : public Step {
  public:
   explicit Quantize(const Conversion& conversion)
-      : target_(conversion.target), model_type_(conversion.input.card.model_type) {
+      : target_(conversion.target),
+        model_type_(conversion.input.card.model_type),
+        expects_use_(!conversion.options.budget) {
     const ConvertOptions& options = conversion.options;
     if (options.imatrix.empty()) return;
-    if (options.recipe.empty() && !(options.quantize && !options.quantize->blocks.empty())) {
+    if (options.budget && conversion.types == nullptr) return;  // all types stay
+    if (options.recipe.empty() && !options.budget && !(options.quantize && !options.quantize->blocks.empty())) {
       throw Error(ErrorKind::bad_argument,
                   "an importance matrix weighs the errors of ggml's blocks, but no tensor becomes blocks");
     }
@@ -62,15 +65,21 @@ class Quantize final : public Step {
     StoredType type = *plan.type;
     const BlockType* blocks = get_block_type(type);
     LossyBlobPtr<QuantizationError> codes;
-    Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, find_importance(plan), &codes)
+    const Importance importance = blocks != nullptr ? find_importance(plan) : nullptr;
+    Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance, &codes)
                                          : quantize(plan.tensor, type, &codes);
     if (type.grouped()) type.groups.size = get_group_scheme(quantized.layout)->group_size;
     plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes(), std::move(codes)};
+    if (blocks != nullptr && plan.is_by_budget) {
+      plan.quantized->rows = std::make_shared<const Tensor>(plan.tensor);
+      plan.quantized->importance = importance;
+    }
     plan.tensor = std::move(quantized);
   }
 
   void finish(Model& made) override {
     if (!matrix_) return;
+    if (!is_used_ && !expects_use_) return;
     if (!is_used_)
       throw Error(ErrorKind::bad_argument,
                   "imatrix: it names no tensor that becomes blocks, so it belongs to another model");
@@ -80,6 +89,7 @@ class Quantize final : public Step {
  private:
   Importance find_importance(TensorPlan& plan) {
     if (!matrix_) return nullptr;
+    expects_use_ = expects_use_ || plan.is_by_budget;
     const Shape& shape = plan.tensor.shape;
     const std::size_t matrices = shape.size() == 3 ? static_cast<std::size_t>(shape.front()) : 1;
     Importance weights =
@@ -119,6 +129,7 @@ class Quantize final : public Step {
   const Format& target_;
   std::string model_type_;
   std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
+  bool expects_use_;  // false while a budget makes no matrix blocks
   bool is_used_ = false;
 };
 

@@ -54,9 +54,11 @@ class ChooseType final : public Step {
         stored_as_f32_(target_.make_f32_test == nullptr ? nullptr : target_.make_f32_test(conversion.described)),
         keep_used_(options_.keep.size(), false),
         keep_parts_(options_.keep.size()) {
-    if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
+    if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) +
+            (options_.budget ? 1 : 0) >
+        1) {
       throw Error(ErrorKind::bad_argument,
-                  "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
+                  "dtype, quantize, recipe and budget exclude each other; keep gives some tensors another type");
     }
     if (!options_.recipe.empty()) {
       recipe_.emplace(options_.recipe, conversion.input);
@@ -85,7 +87,8 @@ class ChooseType final : public Step {
     }
     if (plan.type && plan.type->quantized() && find_layout_type(plan.tensor.layout).quantized)
       plan.warn("its codes are quantized again, and errors add up; the loss is measured against these codes");
-    if ((kept || options_.dtype || options_.quantize || recipe_) && keeps_type_against_request(plan)) {
+    if ((kept || options_.dtype || options_.quantize || recipe_ || conversion_.types) &&
+        keeps_type_against_request(plan)) {
       plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, describe_storage(plan.tensor)),
                                "stored in a way that cannot be cast or quantized, so the type stays"});
     }
@@ -180,6 +183,13 @@ class ChooseType final : public Step {
                         .blocks = recipe_->choose_type(tensor.name, row_length, !options_.imatrix.empty()).name};
     }
     if (options_.dtype) return StoredType{*options_.dtype};
+    if (conversion_.types != nullptr) {
+      if (tensor.shape.size() < 2 || is_never_blocks(tensor.name)) return StoredType{};
+      const auto chosen = conversion_.types->chosen.find(tensor.name);
+      const auto& type = chosen == conversion_.types->chosen.end() ? conversion_.types->others : chosen->second;
+      plan.is_by_budget = type.has_value();
+      if (type) return type;
+    }
     if (const auto own = find_own_type(plan)) return own;
     // bf16 is not a canonical type of ALT, which Poise writes only if it is asked for by name. f16 has a smaller range,
     // so f32 replaces it.

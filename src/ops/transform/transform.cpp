@@ -227,16 +227,17 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
 }
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,
-                      const MergedTypes* merged_types) {
+                      const MergedTypes* merged_types, const MatrixTypes* types) {
   Transformed result;
-  result.converted = convert_convention(target, input, options.dtype || options.quantize || !options.recipe.empty());
+  const bool changes_types = options.dtype || options.quantize || !options.recipe.empty() || types != nullptr;
+  result.converted = convert_convention(target, input, changes_types);
   const Model& model = result.converted ? result.converted->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, normalize_card(options.card));
   complete_card(input, target, result.model.card);
   read_config_as(result.model, options.card.model_type);
   const MergedTypes merged = merged_types == nullptr ? MergedTypes() : rename_types(*merged_types, input, model);
-  const Conversion conversion{model, result.model, target, options, &merged};
+  const Conversion conversion{model, result.model, target, options, &merged, types};
   bool keeps_types = true;
   std::vector<RunningStep> steps;
   for (const MakeStep make : kSteps) steps.emplace_back(make(conversion));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -17,9 +18,18 @@
 #include "formats/format.hpp"
 #include "numeric/cast_kernels.hpp"
 #include "ops/lora.hpp"
+#include "views/affine.hpp"
 #include "views/computed_blob.hpp"
 
 namespace poise {
+
+// Holds the types of a budget for matrices of floating-point numbers. Vectors, and matrices that never become blocks,
+// become f32, as with other codes.
+struct MatrixTypes {
+  // By names in the convention of the target's readers; std::nullopt: the matrix keeps its type.
+  std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
+  std::optional<StoredType> others = {};  // of matrices without a row
+};
 
 // Describes the whole conversion, as steps see it.
 struct Conversion {
@@ -28,6 +38,7 @@ struct Conversion {
   const Format& target;
   const ConvertOptions& options;
   const MergedTypes* merged = nullptr;  // the types of the input's tensors that adapters changed; null: none
+  const MatrixTypes* types = nullptr;   // the types of a budget; null: there is none, or all types stay
 };
 
 // Names a tensor that is cast, or whose values are cast.
@@ -44,6 +55,10 @@ struct QuantizedTensor {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part with the codes
+  // Of blocks that a budget chose: the matrix whose rows became blocks, and weights of its columns, or null, as in
+  // quantize_to_blocks(). Null for other codes.
+  std::shared_ptr<const Tensor> rows = nullptr;
+  Importance importance = nullptr;
 };
 
 // Holds one tensor on its way through the steps.
@@ -62,6 +77,7 @@ struct TensorPlan {
   Tensor tensor;                   // the result of the steps so far; lazy
   bool is_skipped = false;         // true if `only` or `skip` leave it out
   std::optional<StoredType> type;  // the type for its elements; std::nullopt: unchanged
+  bool is_by_budget = false;       // MatrixTypes has that type
   bool is_transposed = false;      // `tensor` has the rows of the input as columns
   bool may_become_sparse = false;  // make_sparse() counts its zeros
   std::optional<CastTensor> cast;
@@ -87,7 +103,7 @@ std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply);
 using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
 
 std::unique_ptr<Step> make_select_step(const Conversion& conversion);            // only, skip
-std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);       // dtype, quantize, recipe, keep
+std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);       // dtype, quantize, ..., keep
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);   // transposes if blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);              // casts to another floating-point type
 std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // turns numbers into codes
@@ -129,6 +145,7 @@ struct Transformed {
   std::vector<QuantizedTensor> quantized;
   DecodedTensors decoded;
   std::vector<MergedMatrices> merged;
+  std::optional<BudgetChoice> budget;  // set by the caller, if a budget chose types
 };
 
 // Stores weights as the readers of the target expect them (Family::convert_weights()). A matrix of a reversible
@@ -138,10 +155,11 @@ struct Transformed {
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Applies all steps. `merged` has the types for matrices that adapters changed, if no other type is asked for; null:
-// there are none. Throws bad_argument if a pattern does not match any tensor, a type is not a target type, or options
-// contradict each other. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
+// there are none. `types` has those of options.budget; null: the types stay. Throws bad_argument if a pattern does not
+// match any tensor, a type is not a target type, or options contradict each other. Reads no tensor's bytes. Tensors
+// that are to be sparse stay dense until make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
-                      const MergedTypes* merged = nullptr);
+                      const MergedTypes* merged = nullptr, const MatrixTypes* types = nullptr);
 
 // Makes tensors with enough zeros sparse. Reads all candidates. Throws what reading throws.
 void make_sparse(Transformed& transformed, const ConvertOptions& options);

@@ -1,0 +1,337 @@
+#include "ops/budget/choose_types.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "io/meter.hpp"
+#include "io/threads.hpp"
+#include "ops/budget/measure.hpp"
+#include "ops/budget/selection.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
+
+namespace poise {
+namespace {
+
+constexpr double kBitsPerByte = 8;
+
+void check_budget(const Format& target, const ConvertOptions& options) {
+  const SizeBudget& budget = *options.budget;
+  if (budget.bytes.has_value() == budget.bits_per_weight.has_value()) {
+    throw Error(ErrorKind::bad_argument,
+                "the types of a budget need one of size, in bytes, and bpw, bits per weight; found " +
+                    std::string(budget.bytes ? "both" : "neither"));
+  }
+  if (budget.bytes == 0U) throw Error(ErrorKind::bad_argument, "size: expected 1 byte or more, found 0");
+  if (budget.bits_per_weight && !(*budget.bits_per_weight > 0 && std::isfinite(*budget.bits_per_weight))) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("bpw: expected a number above 0, found {}", *budget.bits_per_weight));
+  }
+  if (options.sparse) throw Error(ErrorKind::bad_argument, "the types of a budget and sparse exclude each other");
+  if (!holds_layout(target, layouts::blocks)) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("a budget mixes ggml's block types, and {} files hold none of them", target.info.name))
+        .with({.kind = Remedy::Kind::format, .value = "gguf"});
+  }
+}
+
+// Holds the sizes of an output: of its files, and of its tensors' parts without padding.
+struct OutputSize {
+  std::optional<std::uint64_t> file;
+  std::uint64_t tensors = 0;
+  std::uint64_t elements = 0;
+
+  OutputSize(const Model& model, const FilePlan& plan) : file(plan.bytes) {
+    for (const std::uint64_t bytes : plan.tensor_bytes) tensors = saturating_add(tensors, bytes);
+    for (const Tensor& tensor : model.tensors()) elements = saturating_add(elements, tensor.elements());
+  }
+
+  double compute_bits_per_weight(std::uint64_t bytes) const {
+    return elements == 0 ? 0 : kBitsPerByte * static_cast<double>(bytes) / static_cast<double>(elements);
+  }
+};
+
+// Holds a matrix whose type the budget chooses.
+struct BudgetMatrix {
+  std::string name;
+  std::string own_type;
+  std::vector<TypeCandidate> candidates;
+  std::string role = {};
+  double weight = 1;  // of its errors
+};
+
+// Returns the tensor's name with a "*" for each number: "model.layers.*.mlp.up_proj.weight".
+std::string replace_numbers(std::string_view name) {
+  std::string role;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view word = name.substr(begin, end - begin);
+    const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+    if (begin > 0) role += '.';
+    role += is_number ? "*" : word;
+    begin = end + 1;
+  }
+  return role;
+}
+
+// Sets roles and weights. Each layer adds to a stream of numbers twice, by attention and by its feed-forward network,
+// so that errors in one of n layers reach a part of the stream: about 1 / (2 n). Embedding and output matrix reach all
+// of it. Of the experts of a layer, each meets a part of the tokens.
+void set_weights(std::vector<BudgetMatrix>& matrices) {
+  constexpr double kPartsOfLayer = 2;
+  std::unordered_map<std::string, std::size_t> counts;
+  for (BudgetMatrix& matrix : matrices) {
+    matrix.role = replace_numbers(matrix.name);
+    ++counts[matrix.role];
+  }
+  for (BudgetMatrix& matrix : matrices) {
+    if (matrix.role != matrix.name) matrix.weight = 1 / (kPartsOfLayer * static_cast<double>(counts[matrix.role]));
+  }
+}
+
+class TypeChooser {
+ public:
+  TypeChooser(const Model& model, const Format& target, const ConvertOptions& options, const MergedTypes& merged,
+              FunctionRef<FilePlan(Transformed&)> plan_file)
+      : model_(model),
+        target_(target),
+        options_(options),
+        budget_(*options.budget),
+        merged_(merged),
+        plan_file_(plan_file) {}
+
+  std::optional<BudgetedTypes> choose() {
+    check_budget(target_, options_);
+    if (fits(measure_output(nullptr))) return std::nullopt;
+    measure_matrices();
+    const SizeSelection selection = make_selection();
+    const MatrixTypes smallest = make_types(selection.select(0));
+    const OutputSize least = measure_output(&smallest);
+    require_possible(least);
+    // Of the rest, the header may depend on the types, and equal tensors may be stored once: the choice is checked.
+    fixed_ = subtract(count_bytes(least), selection.least_bytes());
+    std::uint64_t room = count_allowed(least);
+    for (;;) {
+      const std::vector<std::size_t> chosen = selection.select(subtract(room, fixed_));
+      BudgetedTypes result{make_types(chosen), {}};
+      const OutputSize size = measure_output(&result.types);
+      if (fits(size) || room <= fixed_) {
+        result.choice = describe(selection, chosen, size);
+        return result;
+      }
+      room = subtract(room, std::max<std::uint64_t>(1, subtract(count_bytes(size), count_allowed(size))));
+    }
+  }
+
+ private:
+  static std::uint64_t subtract(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
+
+  OutputSize measure_output(const MatrixTypes* types) const {
+    Transformed made = transform(model_, target_, options_, &merged_, types);
+    const FilePlan plan = plan_file_(made);
+    if (budget_.bytes && !plan.bytes) {
+      throw Error(ErrorKind::bad_argument,
+                  "size: the size of the output depends on its tensors' bytes, so only writing shows it; bpw limits "
+                  "the bits per weight");
+    }
+    return {made.model, plan};
+  }
+
+  // Returns the bytes that the budget limits, and how many there may be.
+  std::uint64_t count_bytes(const OutputSize& size) const { return budget_.bytes ? *size.file : size.tensors; }
+  std::uint64_t count_allowed(const OutputSize& size) const {
+    if (budget_.bytes) return *budget_.bytes;
+    const double bytes = std::floor(*budget_.bits_per_weight * static_cast<double>(size.elements) / kBitsPerByte);
+    return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : UINT64_MAX;
+  }
+  bool fits(const OutputSize& size) const { return count_bytes(size) <= count_allowed(size); }
+
+  void require_possible(const OutputSize& least) const {
+    if (fits(least)) return;
+    if (budget_.bytes) {
+      throw Error(ErrorKind::bad_argument, fmt::format("size: the smallest possible output has {} bytes, more than {}",
+                                                       *least.file, *budget_.bytes));
+    }
+    // Rounded up, so that it is possible.
+    constexpr double kDigits = 1000;
+    const double bits = std::ceil(least.compute_bits_per_weight(least.tensors) * kDigits) / kDigits;
+    throw Error(ErrorKind::bad_argument, fmt::format("bpw: the smallest possible output has {:.3f} bits per weight, "
+                                                     "more than {}",
+                                                     bits, *budget_.bits_per_weight));
+  }
+
+  // Finds the matrices whose type is open, as those that would become blocks, and measures their candidates.
+  void measure_matrices() {
+    const MatrixTypes kept;
+    Transformed own = transform(model_, target_, options_, &merged_, &kept);
+    const FilePlan own_plan = plan_file_(own);
+    std::unordered_map<std::string_view, const QuantizedTensor*> codes;  // made again, although they keep the type
+    for (const QuantizedTensor& tensor : own.quantized) codes.emplace(tensor.name, &tensor);
+    const MatrixTypes blocks{.chosen = {}, .others = kUsual};
+    const Transformed made = transform(model_, target_, options_, &merged_, &blocks);
+    std::vector<const QuantizedTensor*> open;
+    std::uint64_t total = 0;
+    for (const QuantizedTensor& tensor : made.quantized) {
+      if (tensor.rows == nullptr) continue;
+      open.push_back(&tensor);
+      total = saturating_add(total, count_sample_bytes(*tensor.rows));
+    }
+    std::unordered_map<std::string_view, std::uint64_t> own_bytes;
+    for (std::size_t i = 0; i < own_plan.tensor_bytes.size(); ++i)
+      own_bytes.emplace(own.model.tensors()[i].name, own_plan.tensor_bytes[i]);
+
+    struct Work {
+      const QuantizedTensor* tensor = nullptr;
+      BudgetMatrix matrix = {};
+    };
+    Meter meter(options_.write.progress, total);
+    std::size_t next = 0;
+    process_in_order<Work>(
+        [&](Work& work) {
+          if (next == open.size()) return false;
+          work.tensor = open[next++];
+          return true;
+        },
+        [&](Work& work) {
+          const QuantizedTensor& tensor = *work.tensor;
+          const bool keeps = !codes.contains(tensor.name) && own_bytes.contains(tensor.name);
+          const std::uint64_t most = keeps ? own_bytes.at(tensor.name) : UINT64_MAX;
+          work.matrix = {tensor.name, describe_stored_type(*own.model.find(tensor.name)),
+                         measure_types(*tensor.rows, tensor.importance, most, target_.holds_bf16)};
+          if (keeps || work.matrix.candidates.empty()) work.matrix.candidates.push_back({std::nullopt, most, 0});
+        },
+        [&](Work& work) {
+          meter.advance(count_sample_bytes(*work.tensor->rows), work.tensor->name);
+          matrices_.push_back(std::move(work.matrix));
+        });
+    set_weights(matrices_);
+  }
+
+  // Returns the bytes of a candidate that the budget limits.
+  std::uint64_t count_bytes(const TypeCandidate& candidate) const {
+    return budget_.bytes ? count_padded(candidate.bytes) : candidate.bytes;
+  }
+  std::uint64_t count_padded(std::uint64_t bytes) const {
+    const auto& allowed = target_.options.align;
+    if (!allowed) return bytes;
+    return checked_align(bytes, options_.write.align.value_or(allowed->usual)).value_or(UINT64_MAX);
+  }
+
+  SizeSelection make_selection() const {
+    std::vector<std::vector<SizeCandidate>> items;
+    for (const BudgetMatrix& matrix : matrices_) {
+      auto& candidates = items.emplace_back();
+      for (const TypeCandidate& candidate : matrix.candidates)
+        candidates.push_back({count_bytes(candidate), candidate.error * matrix.weight});
+    }
+    return SizeSelection(items);
+  }
+
+  MatrixTypes make_types(const std::vector<std::size_t>& chosen) const {
+    MatrixTypes types{.chosen = {}, .others = kUsual};
+    for (std::size_t i = 0; i < matrices_.size(); ++i)
+      types.chosen.emplace(matrices_[i].name, matrices_[i].candidates[chosen[i]].type);
+    return types;
+  }
+
+  // Returns the point of a choice. `size`: that of the output with the types `reference`.
+  BudgetChoice::Point make_point(const std::vector<std::size_t>& chosen, const std::vector<std::size_t>& reference,
+                                 const OutputSize& size) const {
+    BudgetChoice::Point point;
+    std::uint64_t tensors = size.tensors;
+    std::uint64_t file = size.file.value_or(0);
+    double weights = 0;
+    for (std::size_t i = 0; i < matrices_.size(); ++i) {
+      const TypeCandidate& from = matrices_[i].candidates[reference[i]];
+      const TypeCandidate& to = matrices_[i].candidates[chosen[i]];
+      tensors = saturating_add(subtract(tensors, from.bytes), to.bytes);
+      file = saturating_add(subtract(file, count_padded(from.bytes)), count_padded(to.bytes));
+      point.error += to.error * matrices_[i].weight;
+      weights += matrices_[i].weight;
+    }
+    point.bits_per_weight = size.compute_bits_per_weight(tensors);
+    if (size.file) point.bytes = file;
+    if (weights > 0) point.error /= weights;
+    point.is_chosen = chosen == reference;
+    return point;
+  }
+
+  BudgetChoice describe(const SizeSelection& selection, const std::vector<std::size_t>& chosen,
+                        const OutputSize& size) const {
+    constexpr double kStep = 0.5;  // bits per weight
+    constexpr double kLastStep = 9;
+    std::vector<std::vector<std::size_t>> choices = {selection.select(0), chosen, selection.select(UINT64_MAX)};
+    const std::uint64_t fixed = subtract(size.tensors, count_chosen(chosen));
+    for (double bits = kStep; bits < kLastStep; bits += kStep) {
+      const double bytes = bits * static_cast<double>(size.elements) / kBitsPerByte;
+      if (bytes < 0x1p63) choices.push_back(selection.select(subtract(static_cast<std::uint64_t>(bytes), fixed)));
+    }
+    std::ranges::sort(choices, {}, [&](const auto& one) { return count_chosen(one); });
+    choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
+    BudgetChoice choice;
+    for (const auto& one : choices) choice.curve.push_back(make_point(one, chosen, size));
+    choice.rows = make_rows(chosen);
+    return choice;
+  }
+
+  std::uint64_t count_chosen(const std::vector<std::size_t>& chosen) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < matrices_.size(); ++i)
+      sum = saturating_add(sum, matrices_[i].candidates[chosen[i]].bytes);
+    return sum;
+  }
+
+  // Returns a row for each name and type, in the order of the model.
+  std::vector<BudgetChoice::Row> make_rows(const std::vector<std::size_t>& chosen) const {
+    std::vector<BudgetChoice::Row> rows;
+    for (std::size_t i = 0; i < matrices_.size(); ++i) {
+      const BudgetMatrix& matrix = matrices_[i];
+      const TypeCandidate& candidate = matrix.candidates[chosen[i]];
+      const std::string type = candidate.type ? to_string(*candidate.type) : matrix.own_type;
+      const auto is_it = [&](const BudgetChoice::Row& row) { return row.name == matrix.role && row.type == type; };
+      auto row = std::ranges::find_if(rows, is_it);
+      if (row == rows.end()) {
+        const auto last = std::ranges::find(rows.rbegin(), rows.rend(), matrix.role, &BudgetChoice::Row::name);
+        row = rows.insert(last.base() == rows.begin() ? rows.end() : last.base(), {matrix.role, type, 0, 0, 0});
+      }
+      ++row->matrices;
+      row->bytes = saturating_add(row->bytes, candidate.bytes);
+      row->error += candidate.error;
+    }
+    for (BudgetChoice::Row& row : rows) row.error /= static_cast<double>(row.matrices);
+    return rows;
+  }
+
+  // The type of matrices without candidates: those whose rows fit no blocks, which get its fallback.
+  static constexpr StoredType kUsual = {.dtype = DType::u8, .blocks = "q8_0"};
+
+  const Model& model_;
+  const Format& target_;
+  const ConvertOptions& options_;
+  const SizeBudget& budget_;
+  const MergedTypes& merged_;
+  FunctionRef<FilePlan(Transformed&)> plan_file_;
+  std::vector<BudgetMatrix> matrices_;
+  std::uint64_t fixed_ = 0;  // bytes besides the matrices
+};
+
+}  // namespace
+
+std::optional<BudgetedTypes> choose_types(const Model& model, const Format& target, const ConvertOptions& options,
+                                          const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file) {
+  if (!options.budget) return std::nullopt;
+  return TypeChooser(model, target, options, merged, plan_file).choose();
+}
+
+}  // namespace poise
