@@ -666,7 +666,7 @@ typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
   const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0",
-                           // "q4_k", ...) or a mix of them ("q4_k_m", ...); excludes dtype; NULL: no change
+                           // "q4_k", ...) or a mix of them ("q4_k_m", ..., "auto"); excludes dtype; NULL: no change
   const poise_keep* keep;  // takes precedence over dtype and quantize; the first match counts
   size_t keep_count;
   const char* const* only;  // patterns of tensors to write; none: all
@@ -698,14 +698,17 @@ typedef struct poise_convert_options {
   uint64_t vocab_size;       // keeps the first tokens, with their rows of embedding and output matrix; 0: all
   const poise_setting* set;  // new values of keys
   size_t set_count;
-  uint64_t drop_rows;  // 1: leave out the rows that no token of the vocabulary has
-  const char* delta;   // a file of `poise delta`, which is applied to the input before everything else; NULL: none
+  uint64_t drop_rows;    // 1: leave out the rows that no token of the vocabulary has
+  const char* delta;     // a file of `poise delta`, which is applied to the input before everything else; NULL: none
+  uint64_t output_size;  // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
+  double
+      bits_per_weight;  // for "auto": the bits that the tensors may have, over all elements; 0: output_size limits it
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
     POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0,            \
-    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL }
+    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0.0 }
 // clang-format on
 
 typedef struct poise_convert_report {

@@ -65,6 +65,8 @@ class SaveOptions(typing.TypedDict, total=False):
     dtype: "DType | None"
     quantize: "str | None"
     group_size: "int | None"
+    size: "Size | None"
+    bpw: "float | None"
     imatrix: "Path | None"
     delta: "Path | None"
     lora: "Path | typing.Mapping[Path, float] | None"

@@ -93,6 +93,11 @@ void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!is_group_size(type->groups)) given.refuse(list_group_sizes(type->groups));
 }
 
+SizeBudget& find_budget(std::string_view option, ConvertOptions& to) {
+  if (!to.budget) refuse(fmt::format("{}: only quantize=\"auto\" chooses types that fit it", option));
+  return *to.budget;
+}
+
 void add_kept(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
     const auto kept = parse_kept_type(encode_utf8(type));
@@ -145,6 +150,11 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
        if (!set_quantization(to, given.text())) given.refuse(list_quantization_choices());
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
+    {"size", [](const Given& given, ConvertOptions& to) { find_budget("size", to).bytes = given.size(); }},
+    {"bpw",
+     [](const Given& given, ConvertOptions& to) {
+       find_budget("bpw", to).bits_per_weight = given.as<double>("a number of bits");
+     }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
     {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.path(); }},
     {"lora", add_lora},

@@ -48,6 +48,13 @@ std::vector<std::string> read_patterns(const char* const* given, std::size_t cou
   return result;
 }
 
+poise::SizeBudget read_budget(const poise_convert_options& from) {
+  poise::SizeBudget budget;
+  if (from.output_size != 0) budget.bytes = from.output_size;
+  if (from.bits_per_weight != 0) budget.bits_per_weight = from.bits_per_weight;
+  return budget;
+}
+
 poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   const poise_convert_options from = read_options_or(given, POISE_CONVERT_OPTIONS_INIT);
   poise::ConvertOptions options;
@@ -55,9 +62,13 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = parse_floating_type(from.dtype);
   if (from.quantize != nullptr && poise::is_block_recipe(from.quantize)) {
     options.recipe = from.quantize;
+  } else if (from.quantize != nullptr && std::string_view(from.quantize) == "auto") {
+    options.budget = read_budget(from);
   } else if (from.quantize != nullptr) {
     options.quantize = parse_stored_type(from.quantize, "quantize");
   }
+  if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0))
+    refuse("output_size and bits_per_weight are for quantize \"auto\"");
   if (from.sparse != POISE_DENSE) options.sparse = parse_sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {

@@ -243,6 +243,8 @@ int main(void) {
   FIELD(poise_convert_options, set_count);
   FIELD(poise_convert_options, drop_rows);
   FIELD(poise_convert_options, delta);
+  FIELD(poise_convert_options, output_size);
+  FIELD(poise_convert_options, bits_per_weight);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

@@ -238,6 +238,23 @@ static void renames_and_cuts(void) {
   CHECK_SAYS("exclude each other");
 }
 
+static void fits_a_budget(void) {
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_convert_report report = POISE_CONVERT_REPORT_INIT;
+  const char* path = scratch("fits.gguf");
+  options.output_size = 900000;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("auto");
+  options.quantize = "auto";
+  CHECK_OK(poise_convert(example("nano-mistral"), path, &options, &report, &error));
+  CHECK(report.bytes_out <= 900000 && report.bytes_out > 800000);
+  poise_string_free(&report.details);
+  options.bits_per_weight = 5;
+  options.overwrite = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("both");
+}
+
 static void converts(void) {
   static const char* const only[] = {"model.layers.0.*", "model.norm.weight"};
   static const char* const skip[] = {"*_proj.weight"};
@@ -415,6 +432,7 @@ void test_operations(void) {
   writes_reports();
   merges();
   renames_and_cuts();
+  fits_a_budget();
   converts();
   never_replaces_an_input();
   refuses_what_makes_no_sense();

@@ -577,6 +577,8 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
 
     same("1.gguf", ["--quantize", "Q4_K_M"], quantize="Q4_K_M")
     same("2.zt", ["--quantize", "group4", "--group-size", "64"], quantize="GROUP4", group_size=64)
+    same("2.gguf", ["--quantize", "auto", "--size", "1.1MB"], quantize="auto", size="1.1MB")
+    same("3.gguf", ["--quantize", "auto", "--bpw", "6.5"], quantize="AUTO", bpw=6.5)
     same("3.zt", ["--align", "4KiB", "--shard-size", "500KB"], align="4KiB", shard_size="500KB")
     assert len(poise.save(nano, tmp_path / "4.zt", shard_size="500KB", align=4096).outputs) > 2
     same("5.zt", ["--keep", "lm_head.*=Q6_K", "--compress", "zstd:5"], keep={"lm_head.*": "Q6_K"}, compress="zstd:5")
@@ -672,6 +674,11 @@ def test_errors_list_what_there_is(nano, tmp_path):
         ({"align": -(2**70)}, ["64KiB"]),
         ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
         ({"group_size": 64}, ["group4", "group8"]),
+        ({"size": "1GB"}, ['quantize="auto"']),
+        ({"bpw": 4.5}, ['quantize="auto"']),
+        ({"quantize": "auto", "size": "1.5"}, ["64KiB"]),
+        ({"quantize": "auto", "bpw": float("nan")}, ["nan"]),
+        ({"quantize": "auto", "bpw": -1}, ["above 0"]),
     ):
         with pytest.raises(poise.BadArgumentError) as error:
             poise.save(nano, tmp_path / "a.zt", **wrong)
