@@ -45,7 +45,8 @@ TYPES = {
     41: "q1_0",
     42: "q2_0",
 }
-WRITTEN = {2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 34, 35, 39}
+WRITTEN = {2, 3, 6, 7, 8, *range(10, 15), *range(16, 24), 29, 34, 35, 39, 40}
+NEED_IMPORTANCE = {16, 17, 19}  # ggml ends the program without one
 BYTES = 1 << 18  # bytes of blocks to decode, which fit the processor's cache
 
 
@@ -134,6 +135,9 @@ def main():
             cells = ["equal" if same else "DIFFERS", "%.1f, %.1f" % (fast / 1e9, slow / 1e9)]
             equal &= same
             for weights in (None, importance) if number in WRITTEN else ():
+                if weights is None and number in NEED_IMPORTANCE:
+                    cells += ["", ""]
+                    continue
                 same, fast, slow = comparison.encode(number, rows, weights)
                 cells += ["equal" if same else "DIFFERS", "%.0f, %.1f" % (fast / 1e6, slow / 1e6)]
                 equal &= same

@@ -34,8 +34,9 @@ struct BlockType {
   // a view decodes blocks [begin, end) from `blocks + begin * bytes`.
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
-  // Encodes rows with the results of ggml_quantize_chunk(), byte by byte. Numbers that are not finite give undefined
-  // blocks, but no undefined behaviour: callers reject them first. Null: Poise does not write the type.
+  // Encodes rows with the results of ggml_quantize_chunk(), byte by byte, except for blocks of iq3_s that have a group
+  // of zeros before other numbers: ggml puts the codes of later groups in the wrong places. Numbers that are not finite
+  // give undefined blocks, but no undefined behaviour: callers reject them first. Null: Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
   // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte
@@ -45,6 +46,10 @@ struct BlockType {
   // The type that llama-quantize chooses for rows that are not whole blocks (src/llama-quant.cpp, v0.5.0): the name of
   // a type with smaller blocks. Empty: float16.
   std::string_view fallback = {};
+
+  // llama-quantize refuses the type for matrices without an importance, but for the embedding and the output matrix
+  // (tensor_requires_imatrix() there): a few bits a weight have to serve the weights that matter.
+  bool needs_importance = false;
 };
 
 // Returns all types, in the order of their numbers in GGUF.

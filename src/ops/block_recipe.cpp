@@ -196,6 +196,11 @@ bool is_never_blocks(std::string_view name) {
                              [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
+bool is_embedding_or_output(std::string_view name) {
+  const Use use = find_use(name);
+  return use == Use::embedding || use == Use::output;
+}
+
 bool is_block_recipe(std::string_view name) {
   return std::ranges::find(list_block_recipes(), name) != list_block_recipes().end();
 }

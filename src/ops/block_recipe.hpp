@@ -20,6 +20,9 @@ bool is_block_recipe(std::string_view name);
 // Returns true for matrices that llama-quantize never quantizes, by their names' suffixes.
 bool is_never_blocks(std::string_view name);
 
+// Returns true for the embedding and the output matrix, which llama-imatrix does not measure.
+bool is_embedding_or_output(std::string_view name);
+
 class BlockRecipe {
  public:
   // Throws bad_argument for unknown names.

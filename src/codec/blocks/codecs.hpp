@@ -26,7 +26,13 @@ DecodeBlocks decode_q1_0, decode_q2_0, decode_tq1_0, decode_tq2_0;
 DecodeBlocks decode_q2_k, decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_q8_k;
 
 // encode_codebooks.cpp defines these.
-EncodeBlocks encode_iq4_nl, encode_iq4_xs, encode_mxfp4;
+EncodeBlocks encode_iq4_nl, encode_iq4_xs, encode_mxfp4, encode_nvfp4;
+
+// encode_grids.cpp defines these.
+EncodeBlocks encode_iq2_xxs, encode_iq2_xs, encode_iq2_s, encode_iq3_xxs, encode_iq3_s;
+
+// encode_ternary_grids.cpp defines these.
+EncodeBlocks encode_iq1_s, encode_iq1_m;
 
 // encode_scaled_codes.cpp defines these.
 EncodeBlocks encode_q4_0, encode_q4_1, encode_q5_0, encode_q5_1, encode_q8_0;

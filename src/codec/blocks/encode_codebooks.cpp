@@ -1,4 +1,4 @@
-// Encodes IQ4_NL, IQ4_XS, MXFP4.
+// Encodes IQ4_NL, IQ4_XS, MXFP4, NVFP4.
 #include <cmath>
 
 #include "codec/blocks/codebooks.hpp"
@@ -165,6 +165,52 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
   });
 }
 
+// Returns ggml's E4M3 code, without a sign: halves are rounded up, and 240 is the greatest number.
+HWY_INLINE std::uint8_t RoundToNvfp4Scale(float scale) {
+  constexpr int kBias = 7;
+  constexpr std::uint8_t kGreatest = 0x7e;
+  if (!(scale > 0)) return 0;
+  const auto bits = std::bit_cast<std::uint32_t>(std::min(scale, 448.0F));
+  const int exponent = static_cast<int>(bits >> 23) - 127 + kBias;
+  if (exponent <= 0) return static_cast<std::uint8_t>(std::min(7, static_cast<int>(scale * 512.0F + 0.5F)));
+  if (exponent >= 15) return kGreatest;
+  const auto code = static_cast<int>(bits >> 20 & 7U) + static_cast<int>(bits >> 19 & 1U) + 8 * exponent;
+  return code >= 15 * 8 ? kGreatest : static_cast<std::uint8_t>(code);
+}
+
+void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
+  const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
+  ForLanes<64, 36, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    HWY_ALIGN float scales[kMaxLanes];
+    for (std::size_t group = 0; group < 4; ++group) {
+      auto peak = Zero();
+      for (std::size_t i = 0; i < 16; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, 16 * group + i)));
+      hn::Store(hn::Div(peak, Set(6)), Floats(), scales);
+      for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
+        const std::uint8_t code = RoundToNvfp4Scale(scales[lane]);
+        if (lane < to.live) to.blocks[lane * to.stride + group] = static_cast<std::byte>(code);
+        scales[lane] = decode_nvfp4_scale(code);
+      }
+      const auto scale = hn::Load(Floats(), scales);
+      // Compares rounded errors, as ggml does: they are equal for numbers far beyond the greatest, which become 0.
+      const auto code = [&](std::size_t i) HWY_ATTR {
+        const auto x = At(block.x, 16 * group + i);
+        auto best = SetCode(0);
+        auto least = hn::Abs(x);
+        for (std::size_t j = 1; j < kFp4Numbers.size(); ++j) {
+          const auto error = hn::Abs(hn::Sub(hn::Mul(Set(kFp4Numbers[j]), scale), x));
+          const auto better = hn::Lt(error, least);
+          least = hn::IfThenElse(better, error, least);
+          best = hn::IfThenElse(hn::RebindMask(Integers(), better), SetCode(static_cast<int>(j)), best);
+        }
+        return best;
+      };
+      StoreBytes(to, 4 + 8 * group, 8,
+                 [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 8))); });
+    }
+  });
+}
+
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -174,6 +220,7 @@ namespace poise {
 POISE_EXPORT_ENCODER(encode_iq4_nl, EncodeIq4_Nl)
 POISE_EXPORT_ENCODER(encode_iq4_xs, EncodeIq4_Xs)
 POISE_EXPORT_ENCODER(encode_mxfp4, EncodeMxfp4)
+POISE_EXPORT_ENCODER(encode_nvfp4, EncodeNvfp4)
 
 }  // namespace poise
 #endif

@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "formats/importance_matrix.hpp"
+#include "ops/block_recipe.hpp"
 #include "ops/transform/transform.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
@@ -65,7 +66,7 @@ class Quantize final : public Step {
     StoredType type = *plan.type;
     const BlockType* blocks = get_block_type(type);
     LossyBlobPtr<QuantizationError> codes;
-    const Importance importance = blocks != nullptr ? find_importance(plan) : nullptr;
+    const Importance importance = blocks != nullptr ? find_importance(plan, *blocks) : nullptr;
     Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance, &codes)
                                          : quantize(plan.tensor, type, &codes);
     if (type.grouped()) type.groups.size = get_group_scheme(quantized.layout)->group_size;
@@ -87,7 +88,19 @@ class Quantize final : public Step {
   }
 
  private:
-  Importance find_importance(TensorPlan& plan) {
+  // Throws if there are no weights, and the type is too small to do without.
+  Importance find_importance(TensorPlan& plan, const BlockType& type) {
+    Importance weights = find_weights(plan);
+    if (weights != nullptr || !type.needs_importance || is_embedding_or_output(plan.tensor.name)) return weights;
+    const auto why = matrix_ ? "the importance matrix has none for it" : "there is no importance matrix";
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: {} needs weights of its columns, and {}, which measure_imatrix() or "
+                            "`poise imatrix` makes",
+                            plan.tensor.name, type.name, why))
+        .with({.kind = Remedy::Kind::keep, .value = "q4_k", .tensor = plan.tensor.name});
+  }
+
+  Importance find_weights(TensorPlan& plan) {
     if (!matrix_) return nullptr;
     expects_use_ = expects_use_ || plan.is_by_budget;
     const Shape& shape = plan.tensor.shape;
@@ -129,7 +142,7 @@ class Quantize final : public Step {
   const Format& target_;
   std::string model_type_;
   std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
-  bool expects_use_;  // false while a budget makes no matrix blocks
+  bool expects_use_;                                // false while a budget makes no matrix blocks
   bool is_used_ = false;
 };
 

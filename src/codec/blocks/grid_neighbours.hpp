@@ -1,0 +1,38 @@
+// The grid points near each place of a lattice. Encoders round numbers to a place first, and few places are points.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace poise {
+
+// A place has coordinates from 0 to levels - 1, and the number sum(coordinate i * levels^i). The list of a place that
+// is a point has only this point. Other lists have the points at the nearest distances, ordered by distance, then by
+// index. Their length is a multiple of kListStep: copies of the first point fill them up.
+//
+// A point is a word: from bit kIndexShift on its index in the grid, below it its coordinates, the first in the lowest
+// bits: two bits each for three levels, three for eight.
+struct GridNeighbours {
+  static constexpr std::size_t kListStep = 8;
+  static constexpr unsigned kIndexShift = 16;
+
+  std::vector<std::uint32_t> points;
+  std::vector<std::uint32_t> begins;  // of each place's list in `points`, and the end of the last
+
+  std::span<const std::uint32_t> find_list(std::size_t place) const {
+    return std::span(points).subspan(begins[place], begins[place + 1] - begins[place]);
+  }
+};
+
+// These compute the lists at the first call, at most 1.5 MB each, and return the same lists afterwards. Any number of
+// threads may call them.
+const GridNeighbours& get_iq2_xxs_neighbours();
+const GridNeighbours& get_iq2_xs_neighbours();
+const GridNeighbours& get_iq2_s_neighbours();
+const GridNeighbours& get_iq3_xxs_neighbours();
+const GridNeighbours& get_iq3_s_neighbours();
+const GridNeighbours& get_iq1_neighbours();
+
+}  // namespace poise

@@ -1,0 +1,144 @@
+// The choice of grid points for numbers, once for each kind of processor. Encoders of IQ1 to IQ3 share it.
+#if defined(POISE_GRID_POINTS) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_GRID_POINTS
+#undef POISE_GRID_POINTS
+#else
+#define POISE_GRID_POINTS
+#endif
+
+#include <limits>
+#include <span>
+
+#include "codec/blocks/grid_neighbours.hpp"
+#include "codec/blocks/searches-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+using Words = hn::RebindToUnsigned<Floats>;
+
+// Marks a point that was chosen for a place that is not on the grid.
+constexpr std::uint32_t kOffGrid = 1U << 31;
+
+// Holds the numbers that the levels of a coordinate stand for. Three levels have two bits in a word, and are here
+// twice, since a lookup takes three bits.
+using LevelNumbers = std::array<float, 8>;
+
+template <int kLevels>
+constexpr std::size_t kLevelBits = kLevels == 3 ? 2 : 3;
+
+// Names some numbers of one lane, `stride` apart, and the weights of their errors.
+struct LaneNumbers {
+  const float* x;
+  const float* weights;
+  std::size_t stride;
+};
+
+// Returns the point of a list with the least weighted squared error from x / scale, the first of several. Each sum is
+// in the order of the coordinates.
+template <std::size_t kCoordinates, int kLevels>
+HWY_INLINE std::uint32_t FindNearestPoint(std::span<const std::uint32_t> list, const LaneNumbers& numbers, float scale,
+                                          const LevelNumbers& levels) {
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE && HWY_MAX_BYTES >= 32
+  const hn::CappedTag<float, 8> eight;
+  const hn::RebindToUnsigned<decltype(eight)> words;
+  const hn::RebindToSigned<decltype(eight)> integers;
+  hn::Vec<decltype(eight)> losses[kCoordinates];  // of each level
+  const auto scaled = hn::Mul(hn::Set(eight, scale), hn::LoadU(eight, levels.data()));
+  for (std::size_t i = 0; i < kCoordinates; ++i) {
+    const auto difference = hn::Sub(scaled, hn::Set(eight, numbers.x[i * numbers.stride]));
+    losses[i] = hn::Mul(hn::Mul(hn::Set(eight, numbers.weights[i * numbers.stride]), difference), difference);
+  }
+  auto least = hn::Set(eight, std::numeric_limits<float>::max());
+  auto place = hn::Iota(integers, 0);
+  auto best = place;
+  const auto step = hn::Set(integers, 8);
+  const auto low = hn::Set(words, 7);
+  for (std::size_t j = 0; j < list.size(); j += 8) {
+    auto word = hn::LoadU(words, list.data() + j);
+    auto sum = hn::Zero(eight);
+    for (std::size_t i = 0; i < kCoordinates; ++i) {
+      const auto at = hn::BitCast(integers, hn::And(word, low));
+      sum = hn::Add(sum, hn::TableLookupLanes(losses[i], hn::IndicesFromVec(eight, at)));
+      word = hn::ShiftRight<static_cast<int>(kLevelBits<kLevels>)>(word);
+    }
+    const auto better = hn::Lt(sum, least);
+    least = hn::IfThenElse(better, sum, least);
+    best = hn::IfThenElse(hn::RebindMask(integers, better), place, best);
+    place = hn::Add(place, step);
+  }
+  const auto among = hn::RebindMask(integers, hn::Eq(least, hn::MinOfLanes(eight, least)));
+  const auto last = hn::Set(integers, std::numeric_limits<std::int32_t>::max());
+  return list[static_cast<std::size_t>(hn::GetLane(hn::MinOfLanes(integers, hn::IfThenElse(among, best, last))))];
+#else
+  float losses[kCoordinates][kLevels];
+  for (std::size_t i = 0; i < kCoordinates; ++i) {
+    for (std::size_t level = 0; level < kLevels; ++level) {
+      const float difference = scale * levels[level] - numbers.x[i * numbers.stride];
+      losses[i][level] = numbers.weights[i * numbers.stride] * difference * difference;
+    }
+  }
+  float least = std::numeric_limits<float>::max();
+  std::uint32_t best = list.front();
+  for (const std::uint32_t word : list) {
+    float sum = 0;
+    for (std::size_t i = 0; i < kCoordinates; ++i)
+      sum += losses[i][word >> (kLevelBits<kLevels> * i) & ((1U << kLevelBits<kLevels>)-1)];
+    if (sum < least) {
+      least = sum;
+      best = word;
+    }
+  }
+  return best;
+#endif
+}
+
+// Returns the level of coordinate i of points.
+template <int kLevels>
+HWY_INLINE Codes GetLevel(hn::Vec<Words> points, std::size_t i) {
+  const auto shifted = hn::ShiftRightSame(points, static_cast<int>(kLevelBits<kLevels> * i));
+  return hn::BitCast(Integers(), hn::And(shifted, hn::Set(Words(), (1U << kLevelBits<kLevels>)-1)));
+}
+HWY_INLINE Codes GetIndex(hn::Vec<Words> points) {
+  const auto index = hn::ShiftRight<static_cast<int>(GridNeighbours::kIndexShift)>(points);
+  return hn::BitCast(Integers(), hn::And(index, hn::Set(Words(), 0x7fff)));
+}
+
+// Computes the number of a place from its coordinates: level(i) gives coordinate i of each lane.
+template <std::size_t kCoordinates, int kLevels, typename Level>
+HWY_INLINE Codes ComputePlace(Level level) {
+  auto place = SetCode(0);
+  for (std::size_t i = kCoordinates; i-- > 0;) {
+    if constexpr (kLevels == 3) {
+      place = hn::Add(hn::Add(place, place), hn::Add(place, level(i)));
+    } else {
+      place = hn::Add(hn::ShiftLeft<3>(place), level(i));
+    }
+  }
+  return place;
+}
+
+// Chooses a point for the place in each lane: itself, or the best one of its list. Where `wanted` is 0, the point is
+// any point. levels(lane) returns the numbers of the levels.
+template <std::size_t kCoordinates, int kLevels, typename LevelsOf>
+HWY_INLINE hn::Vec<Words> ChoosePoints(const GridNeighbours& grid, Codes places, const float* x, const float* weights,
+                                       Numbers scales, Choice wanted, LevelsOf levels) {
+  HWY_ALIGN std::int32_t all_places[kMaxLanes];
+  HWY_ALIGN float all_scales[kMaxLanes];
+  HWY_ALIGN std::uint32_t points[kMaxLanes];
+  const std::size_t lanes = hn::Lanes(Floats());
+  hn::Store(hn::IfThenElseZero(hn::RebindMask(Integers(), wanted), places), Integers(), all_places);
+  hn::Store(scales, Floats(), all_scales);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const auto list = grid.find_list(static_cast<std::size_t>(all_places[lane]));
+    points[lane] = list.size() == 1
+                       ? list.front()
+                       : kOffGrid | FindNearestPoint<kCoordinates, kLevels>(list, {x + lane, weights + lane, lanes},
+                                                                            all_scales[lane], levels(lane));
+  }
+  return hn::Load(Words(), points);
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
