@@ -162,18 +162,21 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     return false;
   }
 
-  // Returns true if the largest number of a block becomes zero: the square of a nonzero float32 number can underflow.
+  // Returns true if the largest number of a block becomes a small part of itself: its square can overflow in the search
+  // for a scale, and the scales of nvfp4 have a greatest number.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
+    constexpr float kLeastPart = 1.0F / 64;
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
     return std::abs(*largest) > static_cast<float>(kLargestF16) &&
-           decoded[static_cast<std::size_t>(largest - numbers.begin())] == 0;
+           std::abs(decoded[static_cast<std::size_t>(largest - numbers.begin())]) < std::abs(*largest) * kLeastPart;
   }
 
   [[noreturn]] void refuse_block(std::uint64_t element, std::span<const float> numbers, bool finite) const {
     const float largest = std::abs(std::ranges::max(numbers, {}, [](float number) { return std::abs(number); }));
     refuse(fmt::format("block {} (from element {} on, the largest magnitude is {:g}) becomes {} in {}{}",
-                       element / type_.elements, element, largest, finite ? "zeros" : "numbers that are not finite",
-                       type_.name, importance_ ? ", with these weights of the importance matrix" : ""));
+                       element / type_.elements, element, largest,
+                       finite ? "zeros, or far smaller numbers," : "numbers that are not finite", type_.name,
+                       importance_ ? ", with these weights of the importance matrix" : ""));
   }
 
   QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {

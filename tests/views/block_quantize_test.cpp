@@ -69,8 +69,10 @@ TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
   constexpr std::uint64_t kRows = 4, kColumns = 512;
   for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
-    // 3e38 has a place in a power of two of eight bits only; 9e6 / 128 in no float16 scale of codes of eight bits.
-    const bool refuses_9e6 = type.elements == 32 && type.name != "mxfp4";
+    // 3e38 has a place in a power of two of eight bits only; 9e6 / 128 in no float16 scale of codes of eight bits. The
+    // scales of nvfp4 end at 448, and IQ1 has no code above 15 scales.
+    const bool refuses_9e6 = (type.elements == 32 && type.name != "mxfp4") || type.name == "nvfp4" ||
+                             type.name == "iq1_s" || type.name == "iq1_m";
     for (const float outlier : {9e6F, -9e6F, 3e38F}) {
       SCOPED_TRACE(testing::Message() << type.name << " " << outlier);
       std::vector<float> values(kRows * kColumns);
@@ -121,7 +123,7 @@ TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
         std::vector<float> numbers(values.size());
         const auto bytes = read_all(*made.require("data").blob);
         type.decode(bytes.data(), numbers.size() / type.elements, numbers.data());
-        for (std::size_t i = 0; i < numbers.size() && weight >= 1; ++i) ASSERT_NEAR(numbers[i], values[i], 0.8);
+        for (std::size_t i = 0; i < numbers.size() && weight >= 1; ++i) ASSERT_NEAR(numbers[i], values[i], 0.85);
       } catch (const Error& error) {
         ++refused;
         EXPECT_GE(weight, 1e34F);

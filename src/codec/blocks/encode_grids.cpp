@@ -274,7 +274,8 @@ class GridGroup {
 template <const GridKind& kKind, std::size_t kBytes, typename Pack>
 HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeighbours& grid, Pack pack) {
   constexpr std::size_t kGroups = GridBlock<kKind>::kGroups;
-  ForLanes<kElements, kBytes, false>(rows, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  const ScaledRows scaled(rows);
+  ForLanes<kElements, kBytes, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     GridBlock<kKind> codes;
     auto squares = Zero();
     for (std::size_t i = 0; i < kElements; ++i) squares = hn::Add(squares, hn::Mul(At(block.x, i), At(block.x, i)));

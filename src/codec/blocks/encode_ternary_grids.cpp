@@ -302,7 +302,8 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
   constexpr std::size_t kGroup = 32;
   constexpr std::size_t kGroups = kElements / kGroup;
   const GridNeighbours& grid = get_iq1_neighbours();
-  ForLanes<kElements, 50, false>(rows, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  const ScaledRows scaled(rows);
+  ForLanes<kElements, 50, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Group = TernaryGroup<kGroup>;
     const auto mean = ComputeTernaryMean(block.x);
     const std::size_t lanes = hn::Lanes(Floats());
@@ -344,7 +345,8 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
   constexpr std::size_t kGroup = 16;
   constexpr std::size_t kGroups = kElements / kGroup;
   const GridNeighbours& grid = get_iq1_neighbours();
-  ForLanes<kElements, 56, false>(rows, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  const ScaledRows scaled(rows);
+  ForLanes<kElements, 56, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Group = TernaryGroup<kGroup>;
     const auto mean = ComputeTernaryMean(block.x);
     const std::size_t lanes = hn::Lanes(Floats());

@@ -6,8 +6,10 @@
 #define POISE_GRID_POINTS
 #endif
 
+#include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "codec/blocks/grid_neighbours.hpp"
 #include "codec/blocks/searches-inl.hpp"
@@ -16,6 +18,32 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 using Words = hn::RebindToUnsigned<Floats>;
+
+// Holds rows whose importance has a usual size: the searches multiply sums of products with it, which would overflow or
+// underflow. The factor is a power of 4, so that neither sums nor square roots of weights are rounded otherwise.
+class ScaledRows {
+ public:
+  explicit ScaledRows(const BlockRows& rows) : rows_(rows) {
+    constexpr int kUsual = 40;  // binary digits before or behind the point
+    if (rows.importance == nullptr || rows.row_length == 0) return;
+    const std::span<const float> weights(rows.importance, rows.row_length);
+    const float largest = *std::max_element(weights.begin(), weights.end());
+    if (!(largest > 0) || !std::isfinite(largest)) return;
+    const int exponent = std::ilogb(largest);
+    if (std::abs(exponent) <= kUsual) return;
+    const float factor = std::ldexp(1.0F, std::clamp(-exponent / 2 * 2, -126, 126));
+    for (const float weight : weights) scaled_.push_back(weight * factor);
+    rows_.importance = scaled_.data();
+  }
+  ScaledRows(const ScaledRows&) = delete;
+  ScaledRows& operator=(const ScaledRows&) = delete;
+
+  const BlockRows& get() const { return rows_; }
+
+ private:
+  BlockRows rows_;
+  std::vector<float> scaled_;
+};
 
 // Marks a point that was chosen for a place that is not on the grid.
 constexpr std::uint32_t kOffGrid = 1U << 31;
