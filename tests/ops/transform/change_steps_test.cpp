@@ -8,6 +8,7 @@
 
 #include "codec/block_type.hpp"
 #include "ops/transform/support.hpp"
+#include "support/errors.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 
@@ -15,6 +16,7 @@ namespace poise {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 Tensor matrix_of(const std::vector<float>& values, Shape shape) {
@@ -102,6 +104,33 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
   EXPECT_EQ(values_of(plan.tensor), values_of(quantized(stack, weights).tensor));
   EXPECT_THAT(warnings_of(plan), ElementsAre("m: the importance matrix has only zeros for 1 of its 2 matrices, "
                                              "whose columns weigh the same"));
+}
+
+// As in llama-quantize, which leaves the embedding and the output matrix to any type.
+TEST(QuantizeStep, TypesOfFewBitsNeedWeights) {
+  std::vector<float> values(2 * 256);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i % 37) - 0.2F;
+  const OlderImatrix file(std::vector<float>(256, 2.0F));
+  ConvertOptions options;
+  options.quantize = stored_type_from_name("iq2_xs");
+  const StepTest without("gguf", options);
+  options.imatrix = file.path();
+  const StepTest with("gguf", options);
+  Tensor matrix = matrix_of(values, {2, 256});
+  EXPECT_EQ(applied(make_quantize_step, with, plan_of(matrix, "iq2_xs")).tensor.size_bytes(), 2U * 74U);
+  EXPECT_EQ(applied(make_quantize_step, without, plan_of(matrix, "iq3_s")).tensor.size_bytes(), 2U * 110U);
+  const Error missing = support::error_of([&] { applied(make_quantize_step, without, plan_of(matrix, "iq2_xs")); });
+  EXPECT_EQ(missing.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(missing.what(), HasSubstr("tensor m: iq2_xs needs weights of its columns, and there is no importance"));
+  EXPECT_THAT(missing.what(), HasSubstr("`poise imatrix`"));
+  EXPECT_THAT(missing.remedies(), ElementsAre(Remedy{Remedy::Kind::keep, "q4_k", "m"}));
+  matrix.name = "model.layers.0.mlp.up_proj.weight";
+  const Error other = support::error_of([&] { applied(make_quantize_step, with, plan_of(matrix, "iq2_xs")); });
+  EXPECT_THAT(other.what(), HasSubstr("the importance matrix has none for it"));
+  for (const char* const name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+    matrix.name = name;
+    EXPECT_EQ(applied(make_quantize_step, without, plan_of(matrix, "iq2_xs")).tensor.size_bytes(), 2U * 74U) << name;
+  }
 }
 
 TEST(QuantizeStep, ReportsSizesBeforeAndAfter) {
