@@ -203,13 +203,16 @@ class ChooseType final : public Step {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
     if (own == conversion_.merged->end()) return std::nullopt;
-    const auto type = stored_type_from_name(own->second);
+    auto type = stored_type_from_name(own->second);
+    // Without a request there is no importance matrix either.
+    const BlockType* const blocks = type ? get_block_type(*type) : nullptr;
+    if (blocks != nullptr && blocks->needs_importance) type.reset();
     if (type && type->quantized()) return holds_layout(target_, find_layout_type(*type)) ? type : std::nullopt;
     if (type && is_castable(type->dtype))
       return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
     if (!type && has_float_elements(plan.tensor) && own->second != to_string(find_element_type(plan.tensor)))
-      plan.warn(fmt::format("Poise cannot encode {}, its own type, so with the adapter's change it becomes f32",
-                            own->second));
+      plan.warn(fmt::format("Poise cannot encode {}, its own type,{} so with the adapter's change it becomes f32",
+                            own->second, blocks != nullptr ? " without an importance matrix," : ""));
     return std::nullopt;
   }
 
