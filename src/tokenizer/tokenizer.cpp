@@ -49,7 +49,8 @@ std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const
 
 std::vector<TokenId> Tokenizer::encode(const ChatText& text) const {
   if (!text.from_messages.empty() && text.from_messages.size() != text.text.size())
-    throw Error(ErrorKind::bad_argument, "from_messages has another length than the text");
+    throw Error(ErrorKind::bad_argument, fmt::format("from_messages has {} bytes, expected {}, as many as the text",
+                                                     text.from_messages.size(), text.text.size()));
   return tables_->scheme->encode_chat(text.text, text.from_messages);
 }
 

@@ -7,12 +7,19 @@
 
 #include <fmt/format.h>
 
+#include <poise/dtype.hpp>
 #include <poise/tensor.hpp>
 
 #include "bytes/checked.hpp"
 #include "views/computed_blob.hpp"
 
 namespace poise::gguf {
+
+std::string_view find_type_name(std::uint32_t type) {
+  if (const auto dtype = find_spelled_dtype(kSpellings, type)) return info(*dtype).name;
+  const BlockType* blocks = find_numbered_block_type(type);
+  return blocks == nullptr ? std::string_view() : blocks->name;
+}
 
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements) {
   if (const auto dtype = find_spelled_dtype(kSpellings, type)) return packed_bytes(*dtype, elements);

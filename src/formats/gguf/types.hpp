@@ -33,6 +33,9 @@ inline constexpr std::array kRemovedTypes = {
     RemovedType{37, "iq4_nl_4_8"}, RemovedType{38, "iq4_nl_8_8"},
 };
 
+// Returns the name of a type: "f16", "q4_k"; empty for unknown types.
+std::string_view find_type_name(std::uint32_t type);
+
 // Returns the bytes that the elements take, which are whole blocks; std::nullopt for unknown types, or if 64 bits
 // overflow.
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements);

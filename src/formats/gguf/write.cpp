@@ -139,7 +139,10 @@ Stored stack_experts(Experts experts) {
   for (auto& [number, one] : experts) {
     if (number != blobs.size()) refuse(one.name, fmt::format("expert {} is missing", blobs.size()));
     if (one.type != first.type || !(one.shape == first.shape))
-      refuse(one.name, fmt::format("expert {} has another type or shape than expert 0", number));
+      refuse(one.name, fmt::format("expert {} is {} {}, and expert 0 is {} {}; all experts need one shape and one "
+                                   "type, which dtype or quantize can choose",
+                                   number, find_type_name(one.type), poise::to_string(one.shape),
+                                   find_type_name(first.type), poise::to_string(first.shape)));
     blobs.emplace_back(one.blob);
   }
   if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U))

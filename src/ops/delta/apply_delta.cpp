@@ -13,6 +13,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/metadata.hpp"
+#include "formats/spellings.hpp"
 #include "ops/delta/delta_parts.hpp"
 
 namespace poise {
@@ -66,7 +67,8 @@ class DeltaApplication {
     const Value* const value = header_.find(key);
     if (value == nullptr) return nullptr;
     const T* const found = value->get_if<T>();
-    if (found == nullptr) fail(fmt::format("{}.{}: expected {}, found another type", kDeltaKey, key, expected));
+    if (found == nullptr)
+      fail(fmt::format("{}.{}: expected {}, found {}", kDeltaKey, key, expected, describe_value_type(*value)));
     return found;
   }
 
@@ -77,7 +79,7 @@ class DeltaApplication {
       const auto* const name = value.get_if<std::string>();
       if (name == nullptr || tensors.erase(*name) == 0)
         fail(fmt::format("{}.removed: expected names of the base's tensors, found {}", kDeltaKey,
-                         name == nullptr ? "another type" : *name));
+                         name == nullptr ? describe_value_type(value) : *name));
     }
   }
 

@@ -213,8 +213,8 @@ class NewNames {
       if (!renaming.is_used()) unused.push_back(fmt::format("\"{}\"", renaming.pattern()));
     }
     if (unused.empty()) return;
-    refuse_option(kRename, fmt::format("{} no tensor that an earlier pattern leaves: {}",
-                                       unused.size() == 1 ? "a pattern matches" : "patterns match",
+    refuse_option(kRename, fmt::format("{} no tensor: {} (the first pattern that matches a name counts)",
+                                       unused.size() == 1 ? "a pattern renames" : "patterns rename",
                                        list_names(unused, kMostNames)));
   }
 
