@@ -132,7 +132,8 @@ struct DecodedTensors {
   std::uint64_t bytes_out = 0;  // the size of the numbers
 };
 
-// Counts matrices that adapters changed and that get the same type: without dtype, quantize and keep, their own.
+// Counts the matrices that adapters changed and that are written in one type. It is the type that they have in the
+// input, unless dtype, quantize or keep chooses another.
 struct MergedMatrices {
   std::string type;  // "q4_k"
   std::size_t matrices = 0;

@@ -33,7 +33,7 @@ def list_items(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.
 
 
 def describe_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Tensor | Described]]:
-    """Yields the items of a mapping as arguments of _poise.Model.build().
+    """Yields the items of a mapping in the form that _poise.Model.build() expects.
 
     The arrays of a dict are borrowed. Another mapping may load an array on each access, so its arrays are dropped here,
     and loaded again, one at a time, when their bytes are written.
@@ -60,8 +60,8 @@ def _make_loader(tensors: typing.Any, name: typing.Any, made: Described) -> typi
 
 
 def describe(name: object, array: typing.Any) -> Tensor | Described:
-    """Returns the argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, a TensorSpec, or
-    an object with DLPack or the buffer protocol."""
+    """Returns an array in the form that _poise.Model.build() expects. It is numpy's, torch's, a Tensor, a Slice, a
+    TensorSpec, or an object with DLPack or the buffer protocol."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):

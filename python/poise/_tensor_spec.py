@@ -62,6 +62,6 @@ class TensorSpec:
         )
 
     def describe(self) -> tuple[str, tuple[int, ...], typing.Any]:
-        """Returns the argument of _poise.Model.build()."""
+        """Returns the name of the type, the shape and the memory: the form of an array for _poise.Model.build()."""
         memory = (ctypes.c_ubyte * self._data_len).from_address(self._data_ptr) if self._data_len else b""
         return self._name, tuple(self._shape), memory

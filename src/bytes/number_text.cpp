@@ -48,7 +48,7 @@ bool is_large(std::string_view text) {
     text.remove_prefix(1 + count_digits(text.substr(1)));
   }
   if (text.empty()) return place > 0;
-  text.remove_prefix(1);  // e
+  text.remove_prefix(1);  // the "e"
   const bool is_negative = text.starts_with('-');
   if (is_negative || text.starts_with('+')) text.remove_prefix(1);
   const std::int64_t exponent = parse_number_text<int>(text).value_or(std::numeric_limits<int>::max());

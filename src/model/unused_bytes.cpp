@@ -28,7 +28,8 @@ std::optional<std::uint64_t> find_first_nonzero(const SourcePtr& source, const F
   return std::nullopt;
 }
 
-// Returns true for zero bytes up to the next multiple. A longer gap may have been a part, even when it is all zero.
+// Returns true if the gap ends at a multiple of an alignment and is shorter than it. A longer gap may have been a part,
+// even when all its bytes are zero.
 bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments) {
   return std::ranges::any_of(
       alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });

@@ -212,7 +212,7 @@ class Map {
   std::size_t keys_read_ = 0;
   std::string_view key_;
   std::string_view previous_;  // deterministic: the encoded key before
-  KeySet* keys_ = nullptr;     // lenient
+  KeySet* keys_ = nullptr;     // lenient: the text keys so far
   struct OtherKeys {
     Value key;    // the last key
     KeySet seen;  // lenient: all of them, encoded

@@ -249,7 +249,8 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = make_poise_config(model, architecture, hyperparameters);
-  // Attributes come first: they are keys of the model's own file.
+  // Attributes are the keys of the model's own file. They are written before the card and the hyperparameters, which
+  // then leave out keys that exist.
   const Attributes changed = model.vocabulary ? Attributes() : make_unique_tokens(model.attributes, written.losses);
   std::vector<std::string> decided;
   for (const auto& [key, original] : model.attributes) {

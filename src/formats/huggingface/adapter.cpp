@@ -25,8 +25,8 @@ constexpr std::string_view kPrefix = "base_model.model.";
 
 struct Ending {
   std::string_view text;
-  bool left;       // B
-  bool embedding;  // the product is transposed
+  bool left;       // true for B, the left factor of the product B A; false for A
+  bool embedding;  // true if the product is transposed
 };
 // The adapter's own name, "default", may come before "weight".
 constexpr std::array kEndings = std::to_array<Ending>({{".lora_A", false, false},

@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kHeaderBytes = 256;
 struct Header {
   std::int32_t version = 0;
   Config config;
-  std::uint64_t group_size = 0;  // version 2
+  std::uint64_t group_size = 0;  // only in version 2
   std::uint64_t data_begin = 0;
 };
 

@@ -16,8 +16,9 @@ inline constexpr std::string_view kGgufChatTemplates = "tokenizer.chat_templates
 inline constexpr std::string_view kGgufTokenizerConfig = "poise.tokenizer_config";
 inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 
-// Stores a chat template in llama.cpp's keys: its text. A list is stored as the template named "default", the others
-// under their names (with "_" for everything but letters and digits), and the array of these names.
+// Returns the keys in which llama.cpp stores a chat template. A single template is one key. In a list, the template
+// named "default" has that key, the others have keys with their names (with "_" for everything but letters and digits),
+// and one more key holds the array of these names.
 Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if

@@ -402,7 +402,7 @@ class Chain final : public DecodeSink {
   void finish() override { first_->finish(); }
 
  private:
-  std::vector<std::unique_ptr<DecodeSink>> sinks_;  // the last one comes first
+  std::vector<std::unique_ptr<DecodeSink>> sinks_;  // in reverse order, because each passes its results to the next one
   DecodeSink* first_;
 };
 

@@ -170,7 +170,7 @@ class Chain final : public Cutter {
   void accept(Piece piece) override { first_->accept(piece); }
 
  private:
-  std::vector<std::unique_ptr<Cutter>> cutters_;  // the last one comes first
+  std::vector<std::unique_ptr<Cutter>> cutters_;  // in reverse order, because each passes its results to the next one
   PieceSink* first_;
 };
 

@@ -98,7 +98,7 @@ class Unigram::Encoder final : public PieceEncoder {
   // Holds the best path to a place in the piece.
   struct Place {
     double score = 0;
-    std::uint32_t from = UINT32_MAX;  // not reached
+    std::uint32_t from = UINT32_MAX;  // UINT32_MAX: no path reaches this place
     TokenId id = -1;
   };
 
