@@ -92,7 +92,7 @@ class Blob {
   // Returns a stream over the whole blob: the only cheap way to read compressed blobs that cannot seek.
   virtual std::unique_ptr<BlobStream> stream() const;
 
-  // Returns true when read() at any offset costs about as much as its bytes, so that many threads may share the work.
+  // Returns true if read() is equally fast at every offset, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
   // Returns the size of units that are computed together: reads at multiples of it compute nothing twice.
@@ -100,11 +100,11 @@ class Blob {
 
   // Returns the place of these bytes in a source, if they are contiguous, so that the operating system can copy them.
   // std::nullopt for decoded and computed bytes.
-  virtual std::optional<StoredRange> raw() const { return std::nullopt; }
+  virtual std::optional<StoredRange> raw_range() const { return std::nullopt; }
 
   // Returns the bytes of a file behind this blob. Messages show their place, and readers of shared bytes compare it.
   // std::nullopt for computed bytes.
-  virtual std::optional<Stored> stored() const;  // default: raw()
+  virtual std::optional<Stored> stored() const;  // default: raw_range()
 
   // Returns how the bytes are stored, if a reader changed them. Null: they are as stored, or computed in another way.
   // This belongs to the blob, so that a part that gets another blob does not keep it.
@@ -112,7 +112,7 @@ class Blob {
 
   // Returns, for messages, the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if
   // unknown, as for compressed bytes. Requires: offset < size().
-  virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw()
+  virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw_range()
 
   // Returns false when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
   virtual bool decodable() const { return true; }

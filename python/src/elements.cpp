@@ -76,7 +76,7 @@ std::optional<Placed> HeldElements::find_mapped() const {
   if (!bytes) return std::nullopt;
   const std::uint64_t width = info(*type).bits / 8;
   auto* first = const_cast<std::byte*>(bytes->data());  // Memory is marked read-only
-  const auto raw = data.blob->raw();
+  const auto raw = data.blob->raw_range();
   std::optional<Placed> result(std::in_place);
   result->memory = {first, bytes->size(), false,
                     raw ? std::shared_ptr<const void>(raw->source) : std::shared_ptr<const void>(BlobPtr(data.blob))};
@@ -90,7 +90,7 @@ std::optional<Placed> HeldElements::make_writable() const {
   if (!result) return result;
   const std::uint64_t width = info(require_dtype()).bits / 8;
   const std::uint64_t extent = place.extent() * width;
-  const auto raw = tensor->require("data").blob->raw();
+  const auto raw = tensor->require("data").blob->raw_range();
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(result->memory.data + result->offset) % std::min<std::uint64_t>(width, 8) == 0;
   if (raw && raw->source->descriptor() >= 0 && extent >= kWorthMapping && aligned) {

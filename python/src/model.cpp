@@ -144,7 +144,7 @@ py::list list_mapped(const OpenModel& owner, bool writable) {
     const HeldElements elements{model, &tensor, Strided::make_whole(tensor.shape)};
     const auto type = elements.dtype();
     if (type && tensor.layout == Layout::dense && info(*type).bits >= 8) {
-      const auto raw = tensor.require("data").blob->raw();
+      const auto raw = tensor.require("data").blob->raw_range();
       if (raw) {
         const py::object memory = find_memory(raw->source);
         if (!memory.is_none()) place = py::make_tuple(memory, raw->offset);

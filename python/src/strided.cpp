@@ -12,9 +12,9 @@
 namespace poise::python {
 namespace {
 
-constexpr std::uint64_t kPiece = 4 << 20;    // bytes that a thread reads at once
-constexpr std::uint64_t kWindow = 1 << 20;   // bytes read at once to pick short runs from them
-constexpr std::uint64_t kWorthALook = 4096;  // bytes; longer runs are read separately
+constexpr std::uint64_t kPiece = 4 << 20;   // bytes that a thread reads at once
+constexpr std::uint64_t kWindow = 1 << 20;  // bytes read at once to pick short runs from them
+constexpr std::uint64_t kLongRun = 4096;    // bytes; runs of this length and longer ones are read separately
 
 using Stopped = std::function<bool()>;
 
@@ -35,27 +35,27 @@ void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint6
 }
 
 // Describes runs at equal distances: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
-struct Comb {
+struct StridedRuns {
   std::uint64_t offset = 0;
   std::uint64_t run = 0;
   std::uint64_t step = 0;
   std::uint64_t count = 0;
 };
 
-void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out,
-               const Stopped& stopped) {
-  if (comb.run >= kWorthALook || comb.step > kWindow) {
-    for (std::uint64_t i = 0; i < comb.count; ++i)
-      read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run, stopped);
+void read_strided_runs(const Blob& blob, const StridedRuns& runs, std::vector<std::byte>& window, std::byte* out,
+                       const Stopped& stopped) {
+  if (runs.run >= kLongRun || runs.step > kWindow) {
+    for (std::uint64_t i = 0; i < runs.count; ++i)
+      read_run(blob, runs.offset + i * runs.step, out + i * runs.run, runs.run, stopped);
     return;
   }
-  const std::uint64_t at_once = std::max<std::uint64_t>(kWindow / comb.step, 1);
-  for (std::uint64_t begin = 0; begin < comb.count && !should_stop(stopped); begin += at_once) {
-    const std::uint64_t count = std::min(at_once, comb.count - begin);
-    window.resize(static_cast<std::size_t>((count - 1) * comb.step + comb.run));
-    blob.read(comb.offset + begin * comb.step, window);
+  const std::uint64_t at_once = std::max<std::uint64_t>(kWindow / runs.step, 1);
+  for (std::uint64_t begin = 0; begin < runs.count && !should_stop(stopped); begin += at_once) {
+    const std::uint64_t count = std::min(at_once, runs.count - begin);
+    window.resize(static_cast<std::size_t>((count - 1) * runs.step + runs.run));
+    blob.read(runs.offset + begin * runs.step, window);
     for (std::uint64_t i = 0; i < count; ++i)
-      std::memcpy(out + (begin + i) * comb.run, window.data() + i * comb.step, static_cast<std::size_t>(comb.run));
+      std::memcpy(out + (begin + i) * runs.run, window.data() + i * runs.step, static_cast<std::size_t>(runs.run));
   }
 }
 
@@ -102,17 +102,18 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   std::uint64_t run = 1;
   while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
     run *= elements.shape[--inner];
-  // The comb is along this dimension, and the loop below covers those before it. inner > 0, since not all elements are
-  // contiguous.
+  // The runs follow each other along this dimension, and the loop below covers those before it. inner > 0, since not
+  // all elements are contiguous.
   const std::size_t outer = inner - 1;
-  Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
+  StridedRuns runs{
+      .offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);
   std::vector<std::byte> window;
-  for (std::uint64_t done = 0; done < count * width && !should_stop(stopped); done += comb.run * comb.count) {
-    comb.offset = elements.first;
-    for (std::size_t i = 0; i < outer; ++i) comb.offset += index[i] * elements.strides[i];
-    comb.offset *= width;
-    read_comb(blob, comb, window, out + done, stopped);
+  for (std::uint64_t done = 0; done < count * width && !should_stop(stopped); done += runs.run * runs.count) {
+    runs.offset = elements.first;
+    for (std::size_t i = 0; i < outer; ++i) runs.offset += index[i] * elements.strides[i];
+    runs.offset *= width;
+    read_strided_runs(blob, runs, window, out + done, stopped);
     for (std::size_t i = outer; i-- > 0;) {
       if (++index[i] < elements.shape[i]) break;
       index[i] = 0;

@@ -31,7 +31,7 @@ class SourceBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     place_.source->read(place_.offset + offset, out);
   }
-  std::optional<StoredRange> raw() const override { return place_; }
+  std::optional<StoredRange> raw_range() const override { return place_; }
 
  private:
   StoredRange place_;
@@ -86,12 +86,12 @@ class SeekingStream final : public BlobStream {
 }  // namespace
 
 std::optional<Stored> Blob::stored() const {
-  auto place = raw();
+  auto place = raw_range();
   return place ? std::optional<Stored>(Stored{*std::move(place)}) : std::nullopt;
 }
 
 std::optional<StoredByte> Blob::stored_byte(std::uint64_t offset) const {
-  auto place = raw();
+  auto place = raw_range();
   return place ? std::optional(StoredByte{std::move(place->source), place->offset + offset}) : std::nullopt;
 }
 

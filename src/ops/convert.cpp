@@ -81,7 +81,7 @@ void require_room(const Model& model, const PreparedFile& file, const fs::path& 
   if (!room) return;
   const auto takes_room = [&](const Tensor& tensor) {
     return !room->shares_copies ||
-           std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw(); });
+           std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw_range(); });
   };
   std::uint64_t most = 0;
   for (const Tensor& tensor : model.tensors()) most = saturating_add(most, tensor.size_bytes());

@@ -90,8 +90,8 @@ class RankedOutput::File final : public Sink {
     flush_buffer();
     if (has_written_ && ::fsync(fd_) != 0) throw_system_error("write", path_);
   }
-  // Sets the length of the file, because padding at its end has not been written.
-  void end() const {
+  // Sets the length of the file to the bytes written, because padding at its end is not written.
+  void set_length() const {
     if (::ftruncate(fd_, static_cast<::off_t>(position())) != 0) throw_system_error("write", path_);
   }
   // Returns a text that must be equal on all ranks: it includes a hash of the bytes outside of parts.
@@ -270,7 +270,7 @@ void RankedOutput::commit() {
                             other - all.begin()),
                 name_);
   if (!own_) return;
-  for (const File& file : files_) file.end();
+  for (const File& file : files_) file.set_length();
   own_->commit();
 }
 

@@ -32,7 +32,7 @@ DigestAlgorithm parse_digest_algorithm(std::string_view text) {
 bool is_computable(DigestAlgorithm algorithm) { return !find_digest_name(algorithm).empty(); }
 
 bool covers_content(const Blob& blob, const Digest& digest) {
-  return !digest.over_stored || blob.raw() || !blob.stored();
+  return !digest.over_stored || blob.raw_range() || !blob.stored();
 }
 
 BlobPtr find_digested_blob(const BlobPtr& blob, const Digest& digest) {

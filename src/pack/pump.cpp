@@ -133,7 +133,7 @@ void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
 namespace {
 
 void write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
-  const auto at = blob.raw();
+  const auto at = blob.raw_range();
   const bool in_file = at && at->source->descriptor() >= 0;
   if (hasher == nullptr && in_file) return copy_in_file(*at, sink, meter, item);
   const auto consume = [&](std::span<const std::byte> bytes) {

@@ -227,7 +227,7 @@ class ReadAhead::AheadBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override { blob_.read(offset, out); }
   bool seekable() const override { return false; }
   std::uint64_t grain() const override { return blob_.grain(); }
-  std::optional<StoredRange> raw() const override { return blob_.raw(); }
+  std::optional<StoredRange> raw_range() const override { return blob_.raw_range(); }
   std::optional<Stored> stored() const override { return blob_.stored(); }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return blob_.stored_byte(offset); }
   bool decodable() const override { return blob_.decodable(); }

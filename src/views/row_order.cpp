@@ -250,9 +250,9 @@ class JoinedBlob final : public Blob {
 
 // Returns the range of a file that holds the blobs in order, if there is one.
 std::optional<StoredRange> find_one_range(const std::vector<BlobPtr>& blobs) {
-  auto all = blobs.front()->raw();
+  auto all = blobs.front()->raw_range();
   for (std::size_t i = 1; i < blobs.size() && all; ++i) {
-    const auto next = blobs[i]->raw();
+    const auto next = blobs[i]->raw_range();
     if (!next || next->source != all->source || next->offset != all->offset + all->length) return std::nullopt;
     all->length += next->length;
   }

@@ -401,7 +401,7 @@ BlobPtr gather(BlobPtr blob, const Strided& layout) {
   const bool dense = dimensions.empty() ||
                      (dimensions.size() == 1 && dimensions[0].stride == static_cast<std::int64_t>(layout.item_bytes));
   if (dense && *size == blob->size()) return blob;
-  if (const auto raw = dense ? blob->raw() : std::nullopt)
+  if (const auto raw = dense ? blob->raw_range() : std::nullopt)
     return make_source_blob(raw->source, raw->offset + layout.offset, *size);
   return std::make_shared<StridedBlob>(std::move(blob), layout, std::move(dimensions), *size);
 }

@@ -226,7 +226,7 @@ TEST_F(SessionFiles, WithAnyByteChangedAreRefused) {
   EXPECT_THAT(other.logits(), ElementsAreArray(session.logits()));
 
   // A message names the file and what is wrong with it.
-  const std::size_t logit = open(path("right.zt")).find("logits")->parts[0].blob->raw()->offset;
+  const std::size_t logit = open(path("right.zt")).find("logits")->parts[0].blob->raw_range()->offset;
   change(logit, 1);
   const Error error = support::error_of([&] { other.load(path("broken.zt")); });
   EXPECT_EQ(error.kind(), ErrorKind::invalid_file);

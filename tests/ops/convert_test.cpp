@@ -227,7 +227,7 @@ TEST_F(Convert, ErrorsOfElementsNameTheFileAndThePlace) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_EQ(error.message(), "tensor b: c: element 1 is too large for f16");
     EXPECT_EQ(error.path(), output("large.zt"));
-    EXPECT_EQ(error.offset(), opened.find("b: c")->require("data").blob->raw()->offset);
+    EXPECT_EQ(error.offset(), opened.find("b: c")->require("data").blob->raw_range()->offset);
     EXPECT_EQ(error.remedies(), (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));
   }
 }

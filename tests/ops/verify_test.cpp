@@ -77,7 +77,7 @@ TEST_F(Verify, ReportsWhereANumberIsInTheFile) {
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
   const Model model = open(path);
   const Blob& blob = *model.find(name)->require("data").blob;
-  ASSERT_FALSE(blob.raw());
+  ASSERT_FALSE(blob.raw_range());
   constexpr std::uint64_t kElement = 128 + 3;  // of the second row
   const auto place = blob.stored_byte(kElement * 2);
   ASSERT_TRUE(place);

@@ -47,7 +47,7 @@ TEST(FirstRows, OfNumbers) {
 // Stored rows stay a range of the file, so that the kernel can copy them.
 TEST(FirstRows, AreARangeOfTheFile) {
   const Tensor rows = keep_first_rows(make_counted({3, 2}), 2);
-  const auto range = rows.require("data").blob->raw();
+  const auto range = rows.require("data").blob->raw_range();
   ASSERT_TRUE(range);
   EXPECT_EQ(range->offset, 0U);
   EXPECT_EQ(range->length, 16U);

@@ -30,12 +30,13 @@ TEST(Joined, EveryRangeIsThatOfAll) {
 
 TEST(Joined, NeighboursInAFileAreARangeOfIt) {
   const SourcePtr source = support::source("abcdefgh");
-  const auto neighbours = make_joined_blob({make_source_blob(source, 1, 2), make_source_blob(source, 3, 4)})->raw();
+  const auto neighbours =
+      make_joined_blob({make_source_blob(source, 1, 2), make_source_blob(source, 3, 4)})->raw_range();
   ASSERT_TRUE(neighbours);
   EXPECT_EQ(neighbours->offset, 1U);
   EXPECT_EQ(neighbours->length, 6U);
   const BlobPtr swapped = make_joined_blob({make_source_blob(source, 3, 4), make_source_blob(source, 1, 2)});
-  EXPECT_FALSE(swapped->raw());
+  EXPECT_FALSE(swapped->raw_range());
   EXPECT_EQ(text(*swapped), "defgbc");
 }
 

@@ -156,7 +156,7 @@ TEST(Strided, ContiguousElementsAreNotComputed) {
   const BlobPtr blob = bytes_to(48);
   EXPECT_EQ(make_strided_blob(blob, {{2, 3, 4}, compute_row_major_strides({2, 3, 4}, 2), 0, 2}), blob);
   EXPECT_EQ(make_strided_blob(blob, {{1, 24}, {-1000, 2}, 0, 2}), blob);  // along a dimension of one nothing is next
-  const auto part = make_strided_blob(blob, {{4, 2}, {4, 2}, 8, 2})->raw();
+  const auto part = make_strided_blob(blob, {{4, 2}, {4, 2}, 8, 2})->raw_range();
   ASSERT_TRUE(part);
   EXPECT_EQ(part->offset, 8U);
   EXPECT_EQ(part->length, 16U);

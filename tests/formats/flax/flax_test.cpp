@@ -75,7 +75,7 @@ TEST(Flax, GoldenBytes) {
   EXPECT_EQ(kernel.shape, (Shape{1, 2}));
   EXPECT_EQ(kernel.require("data").dtype, DType::f16);
   EXPECT_EQ(data_of(model, "a.kernel"), std::string("\x00\x3c\x00\x40", 4));
-  EXPECT_EQ(kernel.require("data").blob->raw()->offset, 28U);  // mapped at its offset in the file
+  EXPECT_EQ(kernel.require("data").blob->raw_range()->offset, 28U);  // mapped at its offset in the file
   EXPECT_EQ(*model.attributes.find("a.step"), Value(3));
   // "u1" is a type of NumPy, but not the name of one.
   ASSERT_EQ(model.warnings.size(), 1U);

@@ -52,7 +52,7 @@ Model two_arrays() {
 TEST(Numpy, ElementsAreAligned) {
   const auto file = support::written(two_arrays(), kNpz);
   const Model reread = support::read(file, "a.npz");
-  for (const Tensor& tensor : reread.tensors()) EXPECT_EQ(tensor.require("data").blob->raw()->offset % 64, 0U);
+  for (const Tensor& tensor : reread.tensors()) EXPECT_EQ(tensor.require("data").blob->raw_range()->offset % 64, 0U);
   MemoryOutput output("a.npz");
   const Model model = two_arrays();
   EXPECT_EQ(prepare_file(model, kNpz, {}).plan().bytes, file.size());
