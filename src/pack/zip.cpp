@@ -175,7 +175,10 @@ class Reader {
     if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_parts(at);
     if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
         !agrees(end.begin, directory.begin))
-      reader_.fail("zip64 end", "its numbers differ from those of the end record", at);
+      reader_.fail("zip64 end",
+                   fmt::format("the directory has {} members in {} bytes at {}; in the end record, {} in {} at {}",
+                               directory.members, directory.bytes, directory.begin, end.members, end.bytes, end.begin),
+                   at);
     return directory;
   }
 

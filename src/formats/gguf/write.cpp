@@ -145,8 +145,10 @@ Stored stack_experts(Experts experts) {
                                    find_type_name(first.type), poise::to_string(first.shape)));
     blobs.emplace_back(one.blob);
   }
-  if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U))
-    refuse(first.name, "the experts are not matrices");
+  const std::size_t rank = first.name.ends_with(".bias") ? 1 : 2;
+  if (first.shape.size() != rank)
+    refuse(first.name, fmt::format("the shape of an expert is {}, expected {} dimension{}",
+                                   poise::to_string(first.shape), rank, rank == 1 ? "" : "s"));
   for (const std::uint64_t length : first.shape) result.shape.push_back(length);
   result.blob = make_joined_blob(std::move(blobs));
   return result;
