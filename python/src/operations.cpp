@@ -132,6 +132,7 @@ void add_settings(const Given& given, ConvertOptions& to) {
 IoMode parse_io(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
 // Describes a keyword of a function. Keywords are set in the order of their rows, since some need an earlier value.
+// Sets a field of the options from the Python keyword `name`.
 template <typename Options>
 struct Option {
   std::string_view name;
@@ -198,13 +199,11 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"io", [](const Given& given, ConvertOptions& to) { to.read.io = parse_io(given); }},
 });
 
-// The keywords of stats().
 constexpr std::array kStatisticsOptions = std::to_array<Option<StatisticsOptions>>({
     {"only", [](const Given& given, StatisticsOptions& to) { to.only = given.patterns(); }},
     {"skip", [](const Given& given, StatisticsOptions& to) { to.skip = given.patterns(); }},
 });
 
-// The keywords of diff().
 constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
     {"only", [](const Given& given, DiffOptions& to) { to.only = given.patterns(); }},
     {"skip", [](const Given& given, DiffOptions& to) { to.skip = given.patterns(); }},

@@ -28,7 +28,7 @@ bool is_run_by_all_ranks(std::string_view command) {
 void require_one_rank(std::string_view what) {
   if (cluster().size() == 1) return;
   throw Error(ErrorKind::bad_argument,
-              fmt::format("{} needs one process, and {} compute together", what, cluster().size()));
+              fmt::format("{} needs one process, and {} run this command together", what, cluster().size()));
 }
 
 std::uint64_t share_number(std::uint64_t number) {

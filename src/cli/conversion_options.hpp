@@ -28,8 +28,8 @@ struct ConversionArguments {
 // `output` holds the names of the option for the output.
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
-// Completes the options after parsing. Throws bad_argument, with the command's names, for options that exclude each
-// other.
+// Completes the options after parsing. Throws bad_argument for options that exclude each other, by their names on the
+// command line, and for an extension that no format has; and what parse_settings() throws.
 void finish_conversion_options(ConversionArguments& options);
 
 // Writes a plan to standard output. Throws bad_argument for a terminal, and for a format of directories.

@@ -82,7 +82,7 @@ class PromptReader {
                                                        "messages", "tools",      "documents"};
     for (const auto& [key, value] : line) {
       if (std::ranges::find(kKeys, key) == kKeys.end())
-        fail(fmt::format("\"{}\": expected \"prompt\", \"tokens\" or \"messages\", and \"id\" or \"max_tokens\"", key));
+        fail(fmt::format("unknown key \"{}\": expected {}", key, fmt::join(kKeys, ", ")));
     }
     Prompt result = {.max_tokens = max_tokens_};
     if (const Value* id = line.find("id")) result.id = *id;

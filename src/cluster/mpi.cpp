@@ -69,7 +69,7 @@ class MpiRanks final : public Communicator {
   }
 
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
-    wait_for_network();
+    imitate_slow_network();
     while (!bytes.empty()) {
       const std::size_t count = std::min<std::size_t>(bytes.size(), kMostAtOnce);
       MPI_Bcast(bytes.data(), static_cast<int>(count), MPI_BYTE, static_cast<int>(from), MPI_COMM_WORLD);
@@ -103,7 +103,7 @@ class MpiRanks final : public Communicator {
 
  protected:
   void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes, std::span<std::byte> all) override {
-    wait_for_network();
+    imitate_slow_network();
     if (all.size() <= kMostAtOnce) {
       const ArrayPlaces of_all(sizes);
       MPI_Allgatherv(own.data(), of_all.counts[rank()], MPI_BYTE, all.data(), of_all.counts.data(),
@@ -119,7 +119,7 @@ class MpiRanks final : public Communicator {
 
   // Requires: the numbers of a pass, at most Transformer::kMaxBatch hidden states, which MPI can count.
   void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
-    wait_for_network();
+    imitate_slow_network();
     const ArrayPlaces out(slices);
     const ArrayPlaces in(std::vector(size(), slices[rank()]));
     MPI_Alltoallv(numbers.data(), out.counts.data(), out.places.data(), MPI_FLOAT, parts.data(), in.counts.data(),
@@ -147,7 +147,7 @@ class MpiRanks final : public Communicator {
   // The time that the same error may take to reach all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 
-  void wait_for_network() const {
+  void imitate_slow_network() const {
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
   }
 

@@ -25,11 +25,11 @@ struct Extremes {
 // Requires: count is more than 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// Describes codes: clamped to [lowest, highest], and then stored plus `zero`.
+// Describes how numbers become codes: they are clamped to [lowest, highest], and then `zero` is added.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
-  int zero = 0;  // added at the end
+  int zero = 0;
 };
 
 // Computes code = x / delta, rounded to nearest, ties to even, clamped to [lowest, highest], plus `zero`. Stores its

@@ -43,7 +43,7 @@ class ConfigKeys : public Fields {
 // Holds hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.
 class ConfigView {
  public:
-  // Has no keys of config.json: all have their defaults.
+  // Makes a view without keys of config.json: all have their defaults.
   // NOLINTNEXTLINE(google-explicit-constructor): a Config is a view of itself
   ConfigView(const Config& view_config) : ConfigView(view_config, no_keys()) {}
   ConfigView(const Config& view_config, const Attributes& keys_of_json,

@@ -3,8 +3,8 @@
 // and:
 //
 //   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores'
-//             scale is 1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
-//   Gemma 3   as Gemma 2 without the caps; each head of q and k is normed; five of six layers look back a window, and
+//             scale is 1 / sqrt(query_pre_attn_scalar); every other layer has a window
+//   Gemma 3   as Gemma 2 without the caps; each head of q and k is normed; five of six layers have a window, and
 //             rotate by rope_local_base_freq without scaling
 #include "family/families.hpp"
 

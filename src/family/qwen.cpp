@@ -1,6 +1,6 @@
 // Keys and defaults: Qwen2Config, Qwen3Config and Qwen3MoeConfig of transformers. As Llama, but:
 //
-//   Qwen2       q, k and v have biases; with use_sliding_window, layers from max_window_layers on look back a window
+//   Qwen2       q, k and v have biases; with use_sliding_window, layers from max_window_layers on have a window
 //   Qwen3       each head of q and k is normed; attention_bias decides on biases
 //   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
 #include "family/families.hpp"

@@ -403,7 +403,7 @@ class VocabularyJsonReader {
     fail("a token's hexadecimal text is broken");
   }
 
-  // Names a list, and the reader of its items.
+  // Holds the key of a list, and the function that adds an item of the list to the vocabulary.
   struct List {
     std::string_view key;
     void (VocabularyJsonReader::*add)(JsonValue& item);

@@ -62,7 +62,8 @@ FileLock::FileLock(const std::filesystem::path& path) {
 
 FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(read_state()) {}
 
-// Reads the state of the file; the same for all sources in memory, which do not change.
+// Returns the state of the file. Sources without a descriptor all have the same state: those in memory do not change,
+// and those on servers check each answer.
 FileStamp::State FileStamp::read_state() const {
   struct stat status {};
   if (source_->descriptor() < 0) return {};

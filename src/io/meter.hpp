@@ -16,7 +16,8 @@ class Meter {
   Meter() = default;
   Meter(Progress progress, std::uint64_t total) : progress_(std::move(progress)), total_(total) {}
 
-  // Counts bytes of `item`, a name for the callback, and calls it. Throws cancelled.
+  // Adds to the bytes that are done, and calls the callback with `item`, the name of the tensor or file that they
+  // belong to. Throws cancelled if the callback returns false.
   void advance(std::uint64_t bytes, std::string_view item) {
     const std::lock_guard lock(mutex_);
     done_ += bytes;

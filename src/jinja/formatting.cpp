@@ -57,13 +57,14 @@ class PercentFormat {
       ++at_;
       const auto given = read_value().integer();
       if (!given) fail("* wants int");
-      if (*given < 0 || static_cast<std::size_t>(*given) > most) fail("a width is negative or too large");
+      if (*given < 0 || static_cast<std::size_t>(*given) > most)
+        fail(fmt::format("a width or precision of {}, expected 0 to {}", *given, most));
       return static_cast<std::size_t>(*given);
     }
     std::size_t result = 0;
     while (current() >= '0' && current() <= '9') {
       result = result * 10 + static_cast<std::size_t>(text_.bytes[at_++] - '0');
-      if (result > most) fail("a width is too large");
+      if (result > most) fail(fmt::format("a width or precision is more than {}", most));
     }
     return result;
   }
@@ -135,7 +136,7 @@ class PercentFormat {
     if (wants_whole && given.is<double>()) {
       if (std::string_view("diu").find(type) == std::string_view::npos)
         fail(fmt::format("%{} format: an integer is required, not float", type));
-      if (!(std::abs(*real) < 0x1p62)) fail("an integer becomes too large");
+      if (!(std::abs(*real) < 0x1p62)) fail("an integer does not fit 62 bits");
       number = static_cast<std::int64_t>(*real);
     } else if (wants_whole) {
       number = *given.integer();

@@ -26,7 +26,8 @@ Object make_range(Interpreter&, Parameters& given) {
     const auto number = bounds[i].integer();
     if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", name_type(bounds[i])));
     constexpr std::int64_t kLargest = std::int64_t{1} << 61;
-    if (*number > kLargest || *number < -kLargest) fail("a bound of a range is too large");
+    if (*number > kLargest || *number < -kLargest)
+      fail(fmt::format("range() got {}, expected {} to {}", *number, -kLargest, kLargest));
     numbers[bounds.size() == 1 ? 1 : i] = *number;
   }
   if (numbers[2] == 0) fail("range() arg 3 must not be zero");
@@ -136,7 +137,8 @@ std::size_t format_time(std::span<char> out, const std::string& format, const st
 
 Object strftime_now(Interpreter& in, Parameters& given) {
   const TextPtr format = given.read_text("format");
-  if (format->size() > 1000) fail("the format of strftime_now() is too long");
+  if (format->size() > 1000)
+    fail(fmt::format("the format of strftime_now() has {} bytes, at most 1000 are allowed", format->size()));
   const std::tm now = in.now();
   const std::string& bytes = format->bytes;
   Text out;

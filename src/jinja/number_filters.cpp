@@ -13,7 +13,7 @@
 namespace poise::jinja {
 namespace {
 
-// Removes single underscores between digits; std::nullopt for other texts.
+// Removes single underscores between letters or digits; std::nullopt for a text with other underscores.
 std::optional<std::string> remove_underscores(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,8 @@ std::optional<std::string> remove_underscores(std::string_view text) {
   return digits;
 }
 
-// Converts a text to an integer as Python's int(text, base) does.
+// Converts a text to an integer like Python's int(text, base), with three limits: digits are ASCII, integers have at
+// most 63 bits, and base 0 also allows zeros before a decimal number. Returns std::nullopt for other texts.
 std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
   const Text text = strip_text(given, nullptr, Sides::both);
   std::string_view rest = text.view();
@@ -52,12 +53,13 @@ std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) 
     const int digit = c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
     if (digit >= base) return std::nullopt;
     if (__builtin_mul_overflow(number, base, &number) || __builtin_add_overflow(number, digit, &number))
-      fail("an integer becomes too large");
+      fail("an integer does not fit 64 bits");
   }
   return is_negative ? -number : number;
 }
 
-// Converts a text to a number as Python's float(text) does.
+// Converts a text to a number like Python's float(text), but digits are ASCII, and letters may also have an underscore
+// between them. Returns std::nullopt for other texts.
 std::optional<double> parse_real(const Text& given) {
   const Text text = strip_text(given, nullptr, Sides::both);
   const auto digits = remove_underscores(text.view());
@@ -69,7 +71,7 @@ std::optional<double> parse_real(const Text& given) {
 std::optional<std::int64_t> truncate_real(double number) {
   if (std::isnan(number)) return std::nullopt;
   if (std::isinf(number)) return std::nullopt;
-  if (!(std::abs(number) < 0x1p63)) fail("an integer becomes too large");
+  if (!(std::abs(number) < 0x1p63)) fail("an integer does not fit 64 bits");
   return static_cast<std::int64_t>(number);
 }
 
@@ -143,7 +145,8 @@ Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
     if (const auto whole = value.integer()) return round_integer(*whole, precision);
     return round_real(*number, precision);
   }
-  if (std::abs(static_cast<double>(precision)) > 300) fail("a precision is too large");
+  if (std::abs(static_cast<double>(precision)) > 300)
+    fail(fmt::format("round() got the precision {}, expected -300 to 300", precision));
   const double unit = std::pow(10.0, static_cast<double>(precision));
   const double whole = name == "ceil" ? std::ceil(*number * unit) : std::floor(*number * unit);
   return (whole + 0.0) / unit;  // Python rounds to an integer, which has no negative zero

@@ -18,7 +18,7 @@ namespace {
   fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, name_type(left), name_type(right)));
 }
 
-[[noreturn]] void refuse_large() { fail("an integer becomes too large"); }
+[[noreturn]] void refuse_large() { fail("an integer does not fit 64 bits"); }
 
 [[noreturn]] void refuse_division(bool is_modulo) { fail(is_modulo ? "integer modulo by zero" : "division by zero"); }
 
@@ -91,7 +91,7 @@ Object compute_reals(std::string_view sign, double a, double b) {
     if (a == 0 && b < 0) fail("0.0 cannot be raised to a negative power");
     const double result = std::pow(a, b);
     if (std::isnan(result) && !std::isnan(a) && !std::isnan(b)) fail("a power is a complex number");
-    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail("a number becomes too large");
+    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail("a power is too large for a float64 number");
     return result;
   }
   if (b == 0)

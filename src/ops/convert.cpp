@@ -107,8 +107,9 @@ std::vector<const Model*> list_opened(const ConversionInput& input) {
   return models;
 }
 
-// Returns the check of the input's tensors that are written, by their names or as other tensors; if `verify` is false,
-// checks no tensors. `revised` is the input with other names. Requires: `input` outlives the check.
+// Returns a check of the input's digests. It covers the tensors that the output uses: tensors that it has under their
+// old or new names, and tensors that others were made from. If `verify` is false, it covers none. `revised` has the new
+// names. Requires: `input` outlives the check.
 DigestCheck make_digest_check(const ConversionInput& input, bool verify, const RevisedModel& revised,
                               const Transformed& made, const PreparedFile& file, const Communicator* ranks) {
   std::unordered_set<std::string_view> replaced;

@@ -26,7 +26,7 @@ struct CellSums {
   std::vector<double> squares;
 };
 
-// Divides the elements of a tensor into cells.
+// Divides the elements of a tensor into the cells of a heat map.
 class CellGrid {
  public:
   // Divides the matrix into up to `side` * `side` cells, and a vector into up to side * 4. Makes no cells for a tensor

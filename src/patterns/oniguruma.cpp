@@ -18,7 +18,8 @@
 namespace poise {
 namespace {
 
-// Sets of characters that PCRE2 interprets differently or lacks: as [:name:], as \p{name}, or as a letter.
+// Describes a set of characters that PCRE2 interprets differently or lacks. Expressions name it as [:name:] or
+// \p{name}, and some sets also by a letter, such as \h.
 struct SetRow {
   std::string_view name;
   std::string_view contents;  // what stands for the class inside brackets
@@ -225,7 +226,8 @@ class Translator {
 
   // Translates a class: && becomes look-aheads, and a class in a class an alternative.
   std::string translate_class() {
-    if (++depth_ > 32) throw Error(ErrorKind::invalid_file, "classes in classes are nested too deeply");
+    if (++depth_ > 32)
+      throw Error(ErrorKind::invalid_file, "classes are nested too deeply, at most 32 deep are possible");
     cut(1);
     const bool negated = rest_.starts_with('^');
     if (negated) cut(1);

@@ -19,7 +19,7 @@ namespace poise {
 // configuration and tensors have been checked.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan, const Ranks& ranks);
 
-// Holds a matrix and a bias.
+// Describes y = x times the matrix, plus the bias.
 struct Projection {
   std::unique_ptr<Matrix> matrix = {};
   std::vector<float> bias = {};  // empty: none

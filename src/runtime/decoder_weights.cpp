@@ -23,7 +23,7 @@ std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRang
 }
 
 // Returns the step of shares, or 1 if the numbers are not whole steps; matrices then become float32.
-std::size_t find_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
+std::size_t choose_share_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
 // Describes one of the parts of a fused matrix, which follow each other: its length, and this rank's share.
 struct FusedPart {
@@ -115,7 +115,7 @@ class Loader {
     IndexRange inputs = find_head_numbers(share_.heads);
     if (inputs.size() > 0) {
       const std::size_t all = plan_.heads * plan_.head_size;
-      const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Side::inputs));
+      const std::size_t step = choose_share_step(all, find_part_step(weight, orientation(), MatrixPart::Side::inputs));
       inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
     layer.o = make_summed_projection(prefix, plan_.o, inputs);
@@ -201,7 +201,8 @@ class Loader {
       weights.output = load_matrix(output, orientation);
       return;
     }
-    weights.output_step = find_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Side::outputs));
+    weights.output_step =
+        choose_share_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Side::outputs));
     const IndexRange share = ranks_.find_share(weights.vocabulary / weights.output_step);
     weights.output =
         load_matrix(output, orientation,
@@ -243,7 +244,7 @@ class Loader {
     std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);
     for (const Tensor* const tensor : in)
       step = std::lcm(step, find_part_step(*tensor, orientation(), MatrixPart::Side::outputs));
-    step = find_step(inner, step);
+    step = choose_share_step(inner, step);
     const IndexRange share = ranks_.find_share(inner / step);
     return {share.first * step, share.last * step};
   }

@@ -141,7 +141,8 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
     const std::uint64_t first = rows.first * row_bytes + before;
     if (part_bytes != row_bytes && blob->seekable())
       return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, rows.size());
-    if (part_bytes > UINT32_MAX) refuse_weight(tensor, fmt::format("rows of {} bytes are too long", part_bytes));
+    if (part_bytes > UINT32_MAX)
+      refuse_weight(tensor, fmt::format("a row has {} bytes, at most {} are supported", part_bytes, UINT32_MAX));
     return make_strided_blob(blob, {.shape = {rows.size()},
                                     .strides = {static_cast<std::int64_t>(row_bytes)},
                                     .offset = first,

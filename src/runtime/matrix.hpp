@@ -26,7 +26,7 @@ enum class Orientation : std::uint8_t {
   in_out,  // the numbers that multiply one input
 };
 
-// Names some outputs or inputs of a matrix.
+// Selects the whole matrix, or those of its outputs or inputs that are in the range.
 struct MatrixPart {
   enum class Side : std::uint8_t { all, outputs, inputs } side = Side::all;
   IndexRange range = {};
@@ -120,7 +120,6 @@ class InputObserver {
   InputObserver() = default;
 };
 
-// Holds options of products.
 struct ProductOptions {
   ProductOptions(Precision product_precision, InputObserver* input_observer = nullptr)
       : precision(product_precision), observer(input_observer) {}

@@ -184,8 +184,8 @@ Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_
   std::vector<Part> parts;
   for (const Tensor* input : inputs) parts.push_back(input->require("data"));
   return make_part(role, DType::f32,
-                   make_finite_blob(fmt::format("matrix {}: {}", matrix.name(), role),
-                                    compute_f32(elements, std::move(make)), std::move(parts)));
+                   add_overflow_checks(fmt::format("matrix {}: {}", matrix.name(), role),
+                                       compute_f32(elements, std::move(make)), std::move(parts)));
 }
 
 float read_scalar(const Tensor& tensor) {
@@ -301,7 +301,8 @@ BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint
   if (tensor == nullptr) return nullptr;
   const Part& data = matrix.data(*tensor, {DType::i32, DType::i64});
   matrix.require_shape(*tensor, {columns});
-  if (columns > UINT32_MAX) matrix.fail(fmt::format("{} columns are too many for an index", columns));
+  if (columns > UINT32_MAX)
+    matrix.fail(fmt::format("{} has {} columns, at most {} are supported", tensor->name, columns, UINT32_MAX));
   const LoadedBlob loaded(data.blob);
   std::vector<std::uint32_t> index(static_cast<std::size_t>(columns));
   bool is_ascending = true;

@@ -36,7 +36,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require_shape(scales, {blocks.shape[0], blocks.shape[1], blocks.shape[2]});
   const auto columns = checked_mul(blocks.shape[2], kMxfp4Block);
   if (!columns)
-    matrix.fail(fmt::format("the shape of {} is {}, which is too large", blocks.name, to_string(blocks.shape)));
+    matrix.fail(fmt::format("the shape of {} is {}: the number of its columns does not fit 64 bits", blocks.name,
+                            to_string(blocks.shape)));
   Tensor tensor = make_mxfp4(matrix.name(), {blocks.shape[0], blocks.shape[1], *columns}, codes.blob, exponents.blob);
   tensor.parts[0].digest = codes.digest;
   tensor.parts[1].digest = exponents.digest;

@@ -102,7 +102,7 @@ struct QuantizationScheme {
   Attributes (*usual_config)() = nullptr;
 };
 
-// Names the quantization_config of a model.
+// Holds the object of config.json that describes the quantization, the object's key, and the method that it names.
 struct FoundQuantization {
   std::string_view key;
   std::string method;

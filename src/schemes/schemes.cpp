@@ -67,7 +67,7 @@ void require_all_known(std::span<const QuantizationScheme* const> schemes, const
   }
 }
 
-// Names a matrix and its scheme.
+// Names a quantized matrix as its parts do, without the endings that the scheme gives them.
 struct Matrix {
   std::string name;
   const QuantizationScheme* scheme;

@@ -49,7 +49,7 @@ constexpr std::uint64_t kLeastBytesPerItem = 4;
 // Returns a message for simdjson's error.
 std::string_view describe_error(simdjson::error_code code) {
   switch (code) {
-    case simdjson::CAPACITY: return "the text is too long";
+    case simdjson::CAPACITY: return "the text has more than 4294967295 bytes";
     case simdjson::STRING_ERROR: return "a malformed escape in a string";
     case simdjson::EMPTY: return "an empty text";
     case simdjson::TRAILING_CONTENT: return "something follows the value";

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
@@ -46,7 +48,10 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   static constexpr std::uint32_t kNotReached = UINT32_MAX;
 
   void cut(std::string_view text, Output& output) const override {
-    if (text.size() >= kNotReached) throw Error(ErrorKind::unsupported, "the text is too long");
+    if (text.size() >= kNotReached)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("a piece of the text has {} bytes, at most {} are encoded at once; divide the text",
+                              text.size(), kNotReached - 1));
     const std::vector<Place> places = find_best_paths(text);
     std::vector<std::uint32_t> ends;
     for (auto end = static_cast<std::uint32_t>(text.size()); end > 0; end = places[end].from) ends.push_back(end);

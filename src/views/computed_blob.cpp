@@ -65,7 +65,7 @@ bool has_number(const Part& part, bool (*is_wanted)(float)) {
   return false;
 }
 
-BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs) {
+BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part> inputs) {
   return std::make_shared<FiniteBlob>(std::move(what), std::move(numbers), std::move(inputs));
 }
 

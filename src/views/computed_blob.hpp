@@ -128,7 +128,7 @@ bool has_number(const Part& part, bool (*is_wanted)(float));
 // Returns the same numbers, and checks that they are infinite only where their inputs are. Reading throws unsupported,
 // "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of the inputs is;
 // to find out, it reads all inputs. Requires: `numbers` is float32; inputs of known types.
-BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs);
+BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
 // Returns the same tensor, whose values are checked while they are read: no writer copies a fault that verify()
 // reports. Reading a boolean that is neither 0 nor 1, an unused half of a byte that is not zero, or a byte whose code

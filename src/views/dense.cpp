@@ -66,8 +66,8 @@ bool has_scales(const Tensor& tensor) {
 BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
-  return make_finite_blob(fmt::format("tensor {}", tensor.name), std::move(elements),
-                          {tensor.parts.begin(), tensor.parts.end()});
+  return add_overflow_checks(fmt::format("tensor {}", tensor.name), std::move(elements),
+                             {tensor.parts.begin(), tensor.parts.end()});
 }
 
 // Returns true if a number of the part is so large that its product with another number, or with a code, may overflow

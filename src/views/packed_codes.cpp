@@ -22,7 +22,7 @@ std::uint64_t get_row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// Returns the place of code i of a line in the stream of the line.
+// Returns the place of a line's i-th code in the line's stream.
 std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
   if (codes.order.empty()) return i;
   const std::uint64_t turn = codes.order.size();

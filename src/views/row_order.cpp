@@ -166,7 +166,8 @@ Tensor make_row_view(const Tensor& stack, const RowPlaces& places, Shape as) {
     const std::uint64_t row_bytes = rows == 0 || columns == 0 ? 1 : part.blob->size() / rows;
     const std::uint64_t item = dense ? info(part.dtype).bits / 8 : row_bytes;
     if (item > UINT32_MAX)
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} bytes are too long", stack.name, item));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: a row has {} bytes, at most {} are supported", stack.name, item, UINT32_MAX));
     Strided view = {.shape = places.shape,
                     .strides = {},
                     .offset = places.first * row_bytes,

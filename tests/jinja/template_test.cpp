@@ -151,7 +151,7 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{{ (1, 2 }}"), HasSubstr("unexpected '}', expected ')'"));
   EXPECT_THAT(error_of("{% break %}"), HasSubstr("'break' is outside of a loop"));
   EXPECT_THAT(error_of("{{ 99999999999999999999 }}"), HasSubstr("the integer 99999999999999999999 is too large"));
-  EXPECT_THAT(error_of("{{ 9223372036854775807 + 1 }}"), HasSubstr("an integer becomes too large"));
+  EXPECT_THAT(error_of("{{ 9223372036854775807 + 1 }}"), HasSubstr("an integer does not fit 64 bits"));
   EXPECT_THAT(error_of("{{ 1 // 0 }}"), HasSubstr("by zero"));
 }
 

@@ -25,7 +25,7 @@ inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 
-// Numbers the file in a split model.
+// Holds the number of a file in a split model, and how many files it has.
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole

@@ -94,7 +94,9 @@ void read_vocabulary(const Input& input, const ReadOptions& options, Model& mode
   if (!input.has_folder || !std::filesystem::is_regular_file(path, ignored))
     return warn("there is no tokenizer.bin next to the file, so the model has no vocabulary");
   const auto tokens = static_cast<std::uint64_t>(model.config->vocab_size);
-  if (tokens > kMaxTokens) return warn(fmt::format("{} tokens are too many for a vocabulary", tokens));
+  if (tokens > kMaxTokens)
+    return warn(
+        fmt::format("vocab_size is {}, and a vocabulary has at most {} tokens: it is not read", tokens, kMaxTokens));
   const SourcePtr source = Source::open(path, options.io);
   model.vocabulary = read_tokenizer(source, tokens);
   model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);

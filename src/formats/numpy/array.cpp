@@ -83,7 +83,7 @@ class Literal : private LiteralCursor {
         once(has_shape);
         header.shape = read_shape();
       } else {
-        fail("header", fmt::format("unknown key '{}'", key), begin);
+        fail("header", fmt::format("unknown key '{}', expected 'descr', 'fortran_order' or 'shape'", key), begin);
       }
       if (!skip_if(',') && peek() != '}') fail("header", "expected , or }", position_);
     }

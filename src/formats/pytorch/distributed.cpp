@@ -312,8 +312,8 @@ Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> 
   BoxFiles files(metadata);
   for (const SavedTensor& saved : reader.tensors()) {
     if (!count_bytes(saved))
-      reader.fail(saved.id,
-                  fmt::format("tensor {}: its shape {} has too many elements", saved.key, to_string(saved.shape)));
+      reader.fail(saved.id, fmt::format("tensor {}: its shape {} has too many elements: their bytes do not fit 63 bits",
+                                        saved.key, to_string(saved.shape)));
     std::vector<Box> boxes;
     for (const auto& [offsets, sizes] : saved.boxes) {
       const StoredBox* const place = reader.find_box(saved.key, offsets);

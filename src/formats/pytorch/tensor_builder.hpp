@@ -39,7 +39,7 @@ class TensorBuilder {
     std::string function;
     std::span<const pickle::Id> arguments;
   };
-  // Names elements of a storage.
+  // Describes a tensor as elements of a storage.
   struct View {
     pickle::Id storage = pickle::kNone;
     DType dtype = DType::unknown;  // unknown: the storage's

@@ -164,7 +164,7 @@ class HeaderParser {
       } else if (key == "data_offsets") {
         offsets = parse_numbers(name, item, key, 2, "expected [begin, end]");
       } else {
-        fail(name, fmt::format("unknown key \"{}\"", key));
+        fail(name, fmt::format("unknown key \"{}\", expected \"dtype\", \"shape\" or \"data_offsets\"", key));
       }
     });
     if (!is_object) fail(name, "expected an object");

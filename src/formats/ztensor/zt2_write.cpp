@@ -51,8 +51,10 @@ void require_attributes(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     require_name("attribute", key);
     if (measure_depth(value) >= kMaxAttributeDepth)
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep", key));
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep, expected fewer than {} levels",
+                      key, kMaxAttributeDepth));
   }
 }
 

@@ -154,7 +154,7 @@ BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge) {
   BlobPtr numbers = method.shares != nullptr
                         ? make_sum_blob(method, std::move(inputs), std::move(merge.values))
                         : make_task_blob(method, std::move(inputs), std::move(merge.values), std::move(merge.keys));
-  return make_finite_blob(fmt::format("tensor {}: merged", merge.name), std::move(numbers), std::move(parts));
+  return add_overflow_checks(fmt::format("tensor {}: merged", merge.name), std::move(numbers), std::move(parts));
 }
 
 }  // namespace poise

@@ -23,8 +23,6 @@
 namespace poise {
 namespace {
 
-// Tables of keys of the configuration.
-
 // Keys with lists of ids, names or numbers, which never have an item for each layer.
 constexpr std::array<std::string_view, 6> kOtherLists = {"architectures", "bos_token_id",    "eos_token_id",
                                                          "pad_token_id",  "suppress_tokens", "begin_suppress_tokens"};

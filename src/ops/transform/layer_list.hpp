@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// Holds a name with the number of a layer.
+// Holds a tensor's name, divided at the number of its layer: "model.layers.", 7 and ".mlp.up_proj.weight".
 struct LayerName {
   std::string_view prefix;  // ends with a dot
   std::uint64_t number;

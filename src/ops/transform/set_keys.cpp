@@ -71,7 +71,7 @@ std::optional<Value> parse_value(const std::string& text) {
   }
 }
 
-// Names the kinds of values.
+// Distinguishes values as messages do: all numbers are of one kind.
 enum class ValueKind { none, text, truth, number, list, map };
 
 ValueKind find_kind(const Value& value) {

@@ -83,7 +83,8 @@ class Files {
  private:
   static std::string read_config_text(const Source& source) {
     if (source.size() > kMaxConfigBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("the file has {} bytes, at most {} are read", source.size(), kMaxConfigBytes),
                   source.name());
     return read_text(source, source.size());
   }

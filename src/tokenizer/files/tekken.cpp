@@ -86,7 +86,8 @@ class TekkenReader {
   }
 
   void read_special(JsonValue& item) {
-    if (special_.size() == kMaxTokens) fail(fmt::format("special_tokens: more than {}", kMaxTokens), item.position());
+    if (special_.size() == kMaxTokens)
+      fail(fmt::format("special_tokens: more than {} tokens", kMaxTokens), item.position());
     std::optional<std::string> text;
     std::optional<std::uint64_t> rank;
     const std::uint64_t position = item.position();

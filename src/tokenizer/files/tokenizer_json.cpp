@@ -39,7 +39,7 @@ class TokenizerJsonReader {
     walk_json_object(*text_, name_, 0, [&](std::string_view key, JsonValue& value) {
       if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end())
         fail_repeated_key(key, name_, value.position());
-      if (root.size() == kMaxKeys) fail("too many keys", value.position());
+      if (root.size() == kMaxKeys) fail(fmt::format("more than {} keys", kMaxKeys), value.position());
       root.emplace_back(key, Value());
       if (key != "model") {
         root.back().second = value.read_tree();
@@ -345,7 +345,8 @@ class TokenizerJsonReader {
 
 void require_vocabulary_size(const Source& source) {
   if (source.size() > kMaxTokenizerFileBytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()),
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("the file has {} bytes, at most {} are read", source.size(), kMaxTokenizerFileBytes),
                 source.name());
 }
 

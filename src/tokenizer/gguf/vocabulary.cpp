@@ -140,7 +140,8 @@ class Maker {
 
   void read_merges() {
     if (gguf_.merges.size() > kMaxMerges)
-      refuse(ErrorKind::invalid_file, fmt::format("merges: more than {}", kMaxMerges));
+      refuse(ErrorKind::invalid_file,
+             fmt::format("merges: expected at most {}, found {}", kMaxMerges, gguf_.merges.size()));
     merges_.reserve(gguf_.merges.size(), 0);
     for (const std::string_view merge : gguf_.merges) {
       const std::size_t space = merge.find(' ', 1);

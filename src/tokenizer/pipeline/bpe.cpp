@@ -284,7 +284,10 @@ class Bpe::Encoder final : public PieceEncoder {
   // Merges with a heap of pairs, by rank and place. An entry is valid while the pair at its place has that rank.
   void merge_many() {
     constexpr std::uint32_t kNone = UINT32_MAX;
-    if (symbols_.size() >= kNone) throw Error(ErrorKind::unsupported, "the text is too long");
+    if (symbols_.size() >= kNone)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("a piece of the text has {} characters, at most {} are encoded at once; divide the text",
+                              symbols_.size(), kNone - 1));
     const auto size = static_cast<std::uint32_t>(symbols_.size());
     nodes_.resize(size);
     heap_.clear();

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/charsmap.hpp"
@@ -20,6 +22,11 @@ using Made = std::unique_ptr<const Normalizer>;
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
+[[noreturn]] void refuse_growth(std::size_t bytes, std::size_t most) {
+  throw Error(ErrorKind::unsupported,
+              fmt::format("tokenizer: normalizer: it makes the text too long: {} bytes, at most {}", bytes, most));
+}
+
 class Sequence final : public Normalizer {
  public:
   explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
@@ -27,8 +34,7 @@ class Sequence final : public Normalizer {
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.text.size();
     for (const Made& step : steps_) {
       step->apply(text);
-      if (text.text.size() > most)
-        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes the text too long");
+      if (text.text.size() > most) refuse_growth(text.text.size(), most);
     }
   }
 
@@ -196,8 +202,7 @@ class Replace final : public Normalizer {
     matcher.start_time_limit(text.size());
     matcher.for_each(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
-      if (result.size() > most)
-        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes the text too long");
+      if (result.size() > most) refuse_growth(result.size(), most);
       if (match) {
         seen += run.size();
         if (seen <= fronted.front) front = result.size();

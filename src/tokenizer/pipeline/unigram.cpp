@@ -103,7 +103,10 @@ class Unigram::Encoder final : public PieceEncoder {
   };
 
   void find_best(std::string_view piece) {
-    if (piece.size() >= UINT32_MAX) throw Error(ErrorKind::unsupported, "the text is too long");
+    if (piece.size() >= UINT32_MAX)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("a piece of the text has {} bytes, at most {} are encoded at once; divide the text",
+                              piece.size(), UINT32_MAX - 1));
     places_.assign(piece.size() + 1, {});
     for (std::size_t at = 0; at < piece.size();) {
       EncodingStop::check();
