@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(TBB REQUIRED)
 find_package(hwy REQUIRED)
+find_package(Eigen3 REQUIRED NO_MODULE)  # its headers: only src/ops/low_rank_fit.cpp includes them
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)

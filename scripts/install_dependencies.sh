@@ -7,7 +7,7 @@ set -eu
 # Packages for building the command and the library.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
   zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev libyaml-cpp-dev
-  libcurl4-openssl-dev"
+  libcurl4-openssl-dev libeigen3-dev"
 # Packages for the command for several machines (poise-mpi).
 mpi="$build libopenmpi-dev openmpi-bin openssh-client"
 # Packages for building the Python package; only its tests need numpy, torch and pytest.

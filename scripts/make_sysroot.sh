@@ -7,7 +7,7 @@ architecture=$1 directory=$2
 . "$(dirname "$0")/../tests/packages/clean_root.sh"
 libraries="libc6-dev libstdc++-12-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev zlib1g-dev
   libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev libyaml-cpp-dev libcurl4-openssl-dev libcli11-dev libgtest-dev
-  libgmock-dev libsentencepiece-dev"
+  libgmock-dev libeigen3-dev libsentencepiece-dev"
 [ ! -e "$directory/complete" ] || exit 0
 rm -rf --one-file-system "$directory"
 mkdir -p "$directory"

@@ -35,6 +35,7 @@ void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_delta(CLI::App& app);
+void add_lora(CLI::App& app);
 void add_fetch(CLI::App& app);
 void add_hash(CLI::App& app);
 void add_stats(CLI::App& app);

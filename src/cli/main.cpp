@@ -90,9 +90,9 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
   for (auto* const add_command :
-       {add_inspect, add_stats,    add_show,  add_verify,          add_convert,    add_merge, add_delta,
-        add_fetch,   add_hash,     add_diff,  add_report,          add_edit,       add_run,   add_chat,
-        add_embed,   add_tokenize, add_bench, add_imatrix_command, add_completion, add_help})
+       {add_inspect, add_stats, add_show,     add_verify, add_convert,         add_merge,      add_delta,
+        add_lora,    add_fetch, add_hash,     add_diff,   add_report,          add_edit,       add_run,
+        add_chat,    add_embed, add_tokenize, add_bench,  add_imatrix_command, add_completion, add_help})
     add_command(app);
   app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {

@@ -1,5 +1,7 @@
 #include "formats/adapter.hpp"
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,6 +11,8 @@
 #include <poise/source.hpp>
 
 #include "formats/format.hpp"
+#include "formats/gguf/gguf.hpp"
+#include "formats/huggingface/adapter.hpp"
 #include "io/source_range.hpp"
 #include "views/dense.hpp"
 
@@ -16,6 +20,9 @@ namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array<AdapterForm, 2> kForms = {AdapterForm{"PEFT", "huggingface", huggingface::make_peft_adapter},
+                                               AdapterForm{"llama.cpp", "gguf", gguf::make_adapter}};
 
 constexpr std::uint64_t kMostDescription = 16 << 20;  // bytes
 
@@ -57,6 +64,18 @@ std::optional<Adapter> parse_adapter(const Model& file, const Model* base) {
     if (auto found = format->read_adapter(file, base)) return found;
   }
   return std::nullopt;
+}
+
+const AdapterForm* find_adapter_form(const Model& file) {
+  const auto* const form = std::ranges::find_if(kForms, [&](const AdapterForm& row) {
+    return find_format_by_name(row.format).read_adapter(file, nullptr).has_value();
+  });
+  return form == kForms.end() ? nullptr : form;
+}
+
+const AdapterForm& choose_adapter_form(const Format& target) {
+  const auto* const form = std::ranges::find(kForms, target.info.name, &AdapterForm::format);
+  return form == kForms.end() ? kForms.front() : *form;
 }
 
 Attributes summarize_adapter(const Adapter& adapter) {

@@ -53,6 +53,22 @@ struct Adapter {
 // its names and order of rows. Null: the adapter keeps those of the file.
 std::optional<Adapter> parse_adapter(const Model& file, const Model* base);
 
+struct Format;
+
+// Describes a form of adapters: the names of their tensors, and where they keep alpha.
+struct AdapterForm {
+  std::string_view name;    // of the programs that have it
+  std::string_view format;  // the format whose function read_adapter recognizes it
+  // Returns a file of an adapter with the names of `base`, whose configuration counts; its tensors need not be there.
+  // Throws unsupported, without path, for an adapter that the form cannot hold.
+  Model (*make)(const Adapter& adapter, const Model& base);
+};
+
+// Returns the form of a file's adapter; null if the file is a model.
+const AdapterForm* find_adapter_form(const Model& file);
+// Returns the form that an adapter has in files of a format: llama.cpp's in GGUF, PEFT's in the others.
+const AdapterForm& choose_adapter_form(const Format& target);
+
 // Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],
 // "base_model": "..."}.
 Attributes summarize_adapter(const Adapter& adapter);

@@ -36,15 +36,7 @@ class Merging {
     if (!std::isfinite(scale_))
       throw Error(ErrorKind::bad_argument,
                   fmt::format("the scale of the adapter is {}, expected a finite number", scale_));
-    auto found = parse_adapter(file_, &base);
-    if (!found) {
-      throw Error(ErrorKind::invalid_file,
-                  "this is not an adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "
-                  "file of one has general.type \"adapter\"",
-                  file_.origin.path.string());
-    }
-    adapter_ = *std::move(found);
-    throw_list(ErrorKind::unsupported, adapter_.refusals);
+    adapter_ = require_adapter(file_, base);
     faults_ = std::move(adapter_.faults);
     if (base_.config && base_.config->tie_word_embeddings) tied_ = find_weight(base_, family_, family_.embedding);
     if (tied_ != nullptr && adapter_.keeps_ties && !changes_embedding()) output_name_ = tied_->name;
@@ -72,7 +64,7 @@ class Merging {
       types.emplace(target.name, describe_stored_type(*target.own));
       changed.insert_or_assign(target.name, merge_matrix(target.name, base, *matrix));
     }
-    throw_list(ErrorKind::invalid_file, faults_);
+    throw_faults(faults_, file_.origin.path.string());
     for (const auto& [name, tensor] : whole_) {
       const Tensor* own = base_.find(name);
       if (own != nullptr && find_layout_type(own->layout).quantized) types.emplace(name, describe_stored_type(*own));
@@ -97,14 +89,6 @@ class Merging {
   }
 
  private:
-  void throw_list(ErrorKind kind, const std::vector<std::string>& problems) const {
-    try {
-      throw_faults(problems, file_.origin.path.string());
-    } catch (const Error& error) {
-      throw Error(kind, error.message(), error.path());
-    }
-  }
-
   void warn(Model& model, std::string text) const {
     model.warnings.push_back({Severity::warning, std::move(text), file_.origin.path.string(), std::nullopt});
   }
@@ -220,6 +204,22 @@ class Merging {
 };
 
 }  // namespace
+
+Adapter require_adapter(const Model& file, const Model& base) {
+  auto found = parse_adapter(file, &base);
+  if (!found) {
+    throw Error(ErrorKind::invalid_file,
+                "this is not an adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "
+                "file of one has general.type \"adapter\"",
+                file.origin.path.string());
+  }
+  try {
+    throw_faults(found->refusals, file.origin.path.string());
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported, error.message(), error.path());
+  }
+  return *std::move(found);
+}
 
 MergedModel merge_adapters(std::shared_ptr<const Model> model, std::span<const LoraAdapter> adapters) {
   MergedModel merged{std::move(model), {}};

@@ -9,7 +9,13 @@
 
 #include <poise/lora.hpp>
 
+#include "formats/adapter.hpp"
+
 namespace poise {
+
+// Returns the adapter in a file, with the names of `base`. Its faults are left to the caller. Throws invalid_file for a
+// file that is not an adapter, and unsupported, listing what Poise does not support in it.
+Adapter require_adapter(const Model& file, const Model& base);
 
 // Maps each tensor that adapters change to the type in which the model stores it, as describe_stored_type() spells it:
 // "bf16", "q4_k".

@@ -83,4 +83,8 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 // parse_adapter().
 std::optional<Adapter> read_adapter(const Model& file, const Model* base);
 
+// Makes such a file, for AdapterForm. llama.cpp loads thin matrices alone, and one alpha for all of them: where
+// an adapter has several, B gets the rest of the factor.
+Model make_adapter(const Adapter& adapter, const Model& base);
+
 }  // namespace poise::gguf

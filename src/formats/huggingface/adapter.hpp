@@ -20,4 +20,7 @@ std::optional<Attributes> find_adapter_config(const Model& model);
 // Makes an adapter, for parse_adapter(). Errors of find_adapter_config() become its faults.
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
+// Makes a file of the adapter with the attribute adapter_config, for AdapterForm.
+Model make_peft_adapter(const Adapter& adapter, const Model& base);
+
 }  // namespace poise::huggingface

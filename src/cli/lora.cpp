@@ -1,0 +1,179 @@
+// poise lora: makes adapters from two models, and converts them between the forms of PEFT and llama.cpp.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/make_lora.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "io/hub_cache.hpp"
+
+namespace poise::cli {
+namespace {
+
+enum class LoraAction : std::uint8_t { none, extract, convert };
+
+struct LoraArguments {
+  LoraAction action = LoraAction::none;
+  std::vector<std::string> paths;
+  std::string output;
+  std::string base;
+  ExtractLoraOptions extract;
+  ProgressOptions progress;
+  bool json = false;
+};
+
+void require_paths(const LoraArguments& options, std::size_t count, std::string_view usage) {
+  if (options.paths.size() == count) return;
+  throw Error(ErrorKind::bad_argument, fmt::format("expected {} path{} before the options, found {}; usage: {}", count,
+                                                   count == 1 ? "" : "s", options.paths.size(), usage));
+}
+
+std::string describe_output(const LoraArguments& options) {
+  return make_printable(options.output) + (options.extract.dry_run ? " (dry run, nothing is written)" : "");
+}
+
+void print_lora_notes(const std::vector<std::string>& warnings, const std::vector<std::string>& losses) {
+  for (const auto* texts : {&warnings, &losses}) {
+    for (const std::string& text : *texts) print_note({Severity::warning, text, {}, std::nullopt});
+  }
+}
+
+void print_extraction(const ExtractLoraReport& report, const LoraArguments& options) {
+  print_lora_notes(report.warnings, report.losses);
+  fmt::print("{} -> {}: {}\n", make_printable(options.paths[0]), make_printable(options.paths[1]),
+             describe_output(options));
+  Table table({"MATRIX", "SHAPE", "RANK", "RMS", "CAPTURED"}, {false, false, true, true, true});
+  for (const ExtractedMatrix& matrix : report.matrices) {
+    table.add({make_printable(matrix.name), poise::to_string(matrix.shape), fmt::format("{}", matrix.rank),
+               format_number(matrix.rms), fmt::format("{:.2f} %", 100 * matrix.captured)});
+  }
+  fmt::print("{}", table.text());
+  fmt::print("{} matrices, {:.2f} % of their squared difference; {} tensors are equal; {} in {}\n",
+             group_digits(report.matrices.size()), 100 * report.captured, group_digits(report.equal),
+             format_bytes(report.bytes_out), format_seconds(report.seconds));
+}
+
+void print_extraction_json(const ExtractLoraReport& report, const LoraArguments& options) {
+  JsonOutput json;
+  json->begin_object();
+  json->member("base", options.paths[0]);
+  json->member("tuned", options.paths[1]);
+  json->member("output", report.output.empty() ? Value() : Value(report.output.string()));
+  json->member("format", report.format);
+  json.write_list("matrices", report.matrices, [&](const ExtractedMatrix& matrix) {
+    json->value(Attributes{{"name", matrix.name},
+                           {"shape", Value::Array(matrix.shape.begin(), matrix.shape.end())},
+                           {"rank", matrix.rank},
+                           {"rms", matrix.rms},
+                           {"captured", matrix.captured}});
+  });
+  json->member("captured", report.captured);
+  json->member("equal", std::uint64_t{report.equal});
+  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->value(text); });
+  json.write_list("losses", report.losses, [&](const std::string& text) { json->value(text); });
+  json->member("bytes_out", report.bytes_out);
+  json->member("seconds", report.seconds);
+  json->end_object();
+  json.finish();
+}
+
+void run_extract(LoraArguments& options) {
+  require_paths(options, 2, "poise lora extract BASE TUNED -o OUT [OPTIONS]");
+  if (!options.base.empty())
+    throw Error(ErrorKind::bad_argument,
+                "--base is an option of poise lora convert: extract takes BASE as an argument");
+  options.extract.write.progress = make_progress(options.progress, "extract");
+  const ExtractLoraReport report = extract_lora(find_model_path(options.paths[0]), find_model_path(options.paths[1]),
+                                                options.output, options.extract);
+  options.extract.write.progress = {};  // wipes the bar before the report is printed
+  if (options.json) return print_extraction_json(report, options);
+  if (!options.progress.quiet) print_extraction(report, options);
+}
+
+void print_conversion_json(const ConvertLoraReport& report, const LoraArguments& options) {
+  JsonOutput json;
+  json->begin_object();
+  json->member("adapter", options.paths[0]);
+  json->member("output", report.output.empty() ? Value() : Value(report.output.string()));
+  json->member("format", report.format);
+  json->member("matrices", std::uint64_t{report.matrices});
+  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->value(text); });
+  json.write_list("losses", report.losses, [&](const std::string& text) { json->value(text); });
+  json->member("bytes_out", report.bytes_out);
+  json->end_object();
+  json.finish();
+}
+
+void run_convert_lora(LoraArguments& options) {
+  require_paths(options, 1, "poise lora convert ADAPTER -o OUT [OPTIONS]");
+  ConvertLoraOptions convert;
+  if (!options.base.empty()) convert.base = find_model_path(options.base);
+  convert.format = options.extract.format;
+  convert.dry_run = options.extract.dry_run;
+  convert.read = options.extract.read;
+  convert.write = options.extract.write;
+  convert.write.progress = make_progress(options.progress, "convert");
+  const ConvertLoraReport report = convert_lora(find_model_path(options.paths[0]), options.output, convert);
+  convert.write.progress = {};  // wipes the bar before the report is printed
+  if (options.json) return print_conversion_json(report, options);
+  if (options.progress.quiet) return;
+  print_lora_notes(report.warnings, report.losses);
+  fmt::print("{} -> {} ({})\n  {} matrices, {}\n", make_printable(options.paths[0]), describe_output(options),
+             report.format, group_digits(report.matrices), format_bytes(report.bytes_out));
+}
+
+}  // namespace
+
+void add_lora(CLI::App& app) {
+  constexpr const char* kExtract = "Extract";
+  constexpr const char* kConvert = "Convert";
+  const auto options = std::make_shared<LoraArguments>();
+  CLI::App* command =
+      app.add_subcommand("lora", "Extract an adapter from two models, or convert one between PEFT's and GGUF's form");
+  add_choice<LoraAction, LoraAction>(*command, "ACTION", options->action,
+                                     {{"extract", LoraAction::extract}, {"convert", LoraAction::convert}},
+                                     "extract BASE TUNED: the difference of two models; convert ADAPTER: another form")
+      ->required();
+  command->add_option("PATHS", options->paths, "The two models, or the adapter: files or directories")->required();
+  add_text(*command, "-o,--output", options->output, "OUT",
+           "File or directory to write: GGUF has llama.cpp's form, other formats PEFT's")
+      ->required();
+  add_text(*command, "--to", options->extract.format, "FORMAT", "Format of the output (default: by its name)");
+  add_number(*command, "-r,--rank", options->extract.rank, "Rank of the product for each matrix", {1, 65536})
+      ->group(kExtract);
+  command->add_option("--only", options->extract.only, "Look only at tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->group(kExtract);
+  command->add_option("--skip", options->extract.skip, "Leave out tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->group(kExtract);
+  command
+      ->add_flag_callback(
+          "--no-verify", [options] { options->extract.verify = false; }, "Trust the models: do not check their digests")
+      ->group(kExtract);
+  add_text(*command, "--base", options->base, "MODEL",
+           "The adapter's base, or its config.json (default: what the adapter names)")
+      ->group(kConvert);
+  command->add_flag("--dry-run", options->extract.dry_run, "Compute and report everything; write nothing");
+  command->add_flag("--json", options->json, "Print the report as JSON");
+  command->add_flag("--force", options->extract.write.overwrite, "Replace an existing output");
+  add_storage_options(*command, options->extract.write);
+  add_progress_options(*command, options->progress, "No progress, no report and no notes");
+  add_io_option(*command, options->extract.read);
+  command->footer("poise convert BASE --lora ADAPTER -o OUT merges an adapter into its base (docs/lora.md).\n");
+  command->callback([options] {
+    if (options->action == LoraAction::extract) return run_extract(*options);
+    run_convert_lora(*options);
+  });
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,126 @@
+// Converts adapters between the forms of PEFT and llama.cpp.
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/make_lora.hpp>
+
+#include "family/check.hpp"
+#include "family/config_json.hpp"
+#include "formats/format.hpp"
+#include "io/hub_cache.hpp"
+#include "io/sink.hpp"
+#include "io/source_range.hpp"
+#include "ops/lora.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfigFile = "config.json";
+constexpr std::uint64_t kMostConfig = 16 << 20;  // bytes
+
+// Returns a model with the configuration of a file, and without tensors.
+Model read_base_config(const fs::path& path) {
+  const SourcePtr source = Source::open(path);
+  if (source->size() > kMostConfig)
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("expected at most {1} bytes, found {0}", source->size(), kMostConfig), path.string());
+  Value parsed = parse_json(read_text(*source, source->size()), path.string());
+  if (parsed.get_if<Attributes>() == nullptr)
+    throw Error(ErrorKind::invalid_file, "JSON: expected an object", path.string());
+  Model model;
+  model.origin.path = path;
+  model.origin.files = {path};
+  parse_config(model, std::move(parsed).take<Attributes>(), path.string());
+  return model;
+}
+
+// Returns true for a directory with a configuration and without weights.
+bool is_config_alone(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored) || !fs::is_regular_file(path / kConfigFile, ignored)) return false;
+  return std::ranges::none_of(fs::directory_iterator(path), [](const fs::directory_entry& entry) {
+    const std::string ending = entry.path().extension().string();
+    return ending == ".safetensors" || ending == ".bin";
+  });
+}
+
+Model open_base(const fs::path& path, const ReadOptions& options) {
+  if (path.filename() == kConfigFile) return read_base_config(path);
+  if (is_config_alone(path)) return read_base_config(path / kConfigFile);
+  return open(path, options);
+}
+
+fs::path find_base(const fs::path& given, const std::string& named, const fs::path& adapter) {
+  if (!given.empty()) return given;
+  std::error_code ignored;
+  if (!named.empty() && fs::exists(named, ignored)) return named;
+  try {
+    if (!named.empty()) {
+      if (fs::path found = find_model_path(named); fs::exists(found, ignored)) return found;
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::not_found) throw;
+  }
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("names and the order of rows depend on the base model{}, which is not here: name the model, "
+                          "or its config.json",
+                          named.empty() ? "" : fmt::format(" \"{}\"", named)),
+              adapter.string());
+}
+
+}  // namespace
+
+ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
+  const Format& target = options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
+  const Model file = open_adapter(adapter);
+  const AdapterForm* const form = find_adapter_form(file);
+  const AdapterForm& wanted = choose_adapter_form(target);
+  if (form == &wanted)
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("the adapter has the form of {} already, which it keeps in {}: a plain conversion writes the "
+                    "file",
+                    form->name, target.info.name),
+        adapter.string());
+  const std::string named = form == nullptr ? "" : parse_adapter(file, nullptr)->base_model;
+  const Model base = form == nullptr ? Model() : open_base(find_base(options.base, named, adapter), options.read);
+  const Adapter found = require_adapter(file, base);
+  throw_faults(found.faults, file.origin.path.string());
+  std::vector<fs::path> inputs = file.origin.files;
+  std::ranges::copy(base.origin.files, std::back_inserter(inputs));
+  if (!options.dry_run) require_possible_output(target, output, options.write.overwrite, inputs);
+  const auto make = [&] {
+    try {
+      return wanted.make(found, base);
+    } catch (const Error& error) {
+      if (!error.path().empty()) throw;
+      throw Error(error.kind(), error.message(), file.origin.path.string());
+    }
+  };
+  const Model made = make();
+  const PreparedFile prepared = prepare_file(made, target, options.write);
+  ConvertLoraReport report;
+  report.format = target.info.name;
+  report.matrices = found.matrices.size();
+  report.warnings = found.deviations;
+  report.losses = prepared.losses;
+  if (options.dry_run) {
+    report.bytes_out = prepared.plan().bytes.value_or(0);
+    return report;
+  }
+  const auto saved = make_saved_output(target, output, options.write.overwrite, std::move(inputs));
+  prepared.write(*saved, options.write.progress);
+  report.bytes_out = saved->bytes();
+  saved->commit();
+  report.output = output;
+  return report;
+}
+
+}  // namespace poise
