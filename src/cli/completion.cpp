@@ -71,6 +71,7 @@ Completion find_completion(const CLI::Option& option) {
   if (type == "FORMAT") return {.values = Values::words, .words = list_written_formats()};
   if (type == "COMMAND") return {.values = Values::commands};
   if (type == "SHELL") return {.values = Values::words, .words = {"bash", "zsh", "fish"}};
+  if (type == "ACTION") return {.values = Values::words, .words = {"extract", "convert"}};
   if (type == "TENSOR" || type == "GLOB") return {.values = Values::tensors};
   const std::vector<std::string> words = split_choices(type);
   if (!words.empty()) return {.values = Values::words, .words = words};

@@ -105,7 +105,7 @@ fs::path find_main_snapshot(const fs::path& repository, const std::string& name)
     if (is_folder(snapshots / commit)) return snapshots / commit;
     throw Error(
         ErrorKind::not_found,
-        fmt::format("refs/main is {}, and the cache has no snapshot of it; `hf download {}` fetches it", commit, name),
+        fmt::format("refs/main is {}, and the cache has no snapshot of it; `poise fetch hf://{}` fetches it", commit, name),
         repository.string());
   }
   std::vector<std::string> commits;
@@ -115,7 +115,7 @@ fs::path find_main_snapshot(const fs::path& repository, const std::string& name)
   if (commits.size() == 1) return snapshots / commits[0];
   throw Error(ErrorKind::not_found,
               commits.empty()
-                  ? fmt::format("the cache has no snapshot of {}; `hf download {}` fetches it", name, name)
+                  ? fmt::format("the cache has no snapshot of {}; `poise fetch hf://{}` fetches it", name, name)
                   : fmt::format("there is no refs/main; open one of these by its path: {}", fmt::join(commits, ", ")),
               snapshots.string());
 }
@@ -195,7 +195,7 @@ std::string find_model_path(const std::string& named) {
                       : fmt::format("the Hugging Face cache {} has no {}", cache.string(), folder.filename().string());
     throw Error(ErrorKind::not_found,
                 fmt::format("there is no such file or directory, and {} (HF_HUB_CACHE and HF_HOME choose the cache; "
-                            "`hf download {}` fetches a model)",
+                            "`poise fetch hf://{}` fetches a model)",
                             where, named),
                 named);
   }

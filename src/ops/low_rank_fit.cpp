@@ -78,7 +78,8 @@ class Fitting {
     for (unsigned pass = 1; pass < kLowRankPasses; ++pass) right = make_orthonormal(multiply_twice(right));
     const Eigen::HouseholderQR<Columns> left(multiply(right));
     const Columns triangle = left.matrixQR().topRows(vectors_).triangularView<Eigen::Upper>();
-    const Eigen::JacobiSVD<Columns, Eigen::NoQRPreconditioner> small(triangle, Eigen::ComputeFullU | Eigen::ComputeFullV);
+    const Eigen::JacobiSVD<Columns, Eigen::NoQRPreconditioner> small(triangle,
+                                                                     Eigen::ComputeFullU | Eigen::ComputeFullV);
     const auto kept = static_cast<Eigen::Index>(rank);
     const Eigen::VectorXd roots = (small.singularValues().head(kept) / scale_).cwiseSqrt();
     Columns turned = Columns::Zero(static_cast<Eigen::Index>(matrix_.rows), kept);

@@ -182,7 +182,7 @@ void require_own_adapter(const Model& model) {
   throw Error(
       ErrorKind::unsupported,
       "this is an adapter in PEFT's form. The names of its matrices in GGUF and the order of their rows depend on the "
-      "base model, so merge the adapter into that model first")
+      "base model: use `poise lora convert --base MODEL`, or merge the adapter into that model first")
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
