@@ -17,7 +17,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
 #include "model/same_headers.hpp"
-#include "ops/budget/choose_types.hpp"
+#include "ops/budget/budget.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/lora.hpp"

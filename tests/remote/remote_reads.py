@@ -115,7 +115,7 @@ class RemoteReads(unittest.TestCase):
         self.assertIn("curl -LO URL", self.poise("inspect", self.file("whole", "big.bin"), code=1))
 
     def assert_error_or(self, expected, what, *arguments):
-        """Expects the output of a sound server, or an error that is no fault of the program."""
+        """Expects the output of a sound server, or an error message."""
         environment = {**os.environ, "HF_ENDPOINT": self.server.url, "HF_HOME": str(self.folder / "home")}
         done = subprocess.run(
             [POISE, *arguments], cwd=self.where, env=environment, capture_output=True, text=True, timeout=60

@@ -1,4 +1,4 @@
-#include "ops/budget/choose_types.hpp"
+#include "ops/budget/budget.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +16,6 @@
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/threads.hpp"
-#include "ops/budget/measure.hpp"
-#include "ops/budget/selection.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 

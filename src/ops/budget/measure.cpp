@@ -1,4 +1,4 @@
-#include "ops/budget/measure.hpp"
+#include "ops/budget/budget.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "ops/budget/selection.hpp"
+#include "ops/budget/budget.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // The errors of types, worked out by hand.
-#include "ops/budget/measure.hpp"
+#include "ops/budget/budget.hpp"
 
 #include <bit>
 #include <limits>

@@ -1,5 +1,5 @@
 // The selection of types, against all combinations.
-#include "ops/budget/selection.hpp"
+#include "ops/budget/budget.hpp"
 
 #include <algorithm>
 #include <limits>
