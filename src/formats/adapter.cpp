@@ -11,8 +11,6 @@
 #include <poise/source.hpp>
 
 #include "formats/format.hpp"
-#include "formats/gguf/gguf.hpp"
-#include "formats/huggingface/adapter.hpp"
 #include "io/source_range.hpp"
 #include "views/dense.hpp"
 
@@ -20,9 +18,6 @@ namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<AdapterForm, 2> kForms = {AdapterForm{"PEFT", "huggingface", huggingface::make_peft_adapter},
-                                               AdapterForm{"llama.cpp", "gguf", gguf::make_adapter}};
 
 constexpr std::uint64_t kMostDescription = 16 << 20;  // bytes
 
@@ -67,15 +62,15 @@ std::optional<Adapter> parse_adapter(const Model& file, const Model* base) {
 }
 
 const AdapterForm* find_adapter_form(const Model& file) {
-  const auto* const form = std::ranges::find_if(kForms, [&](const AdapterForm& row) {
+  const auto* const form = std::ranges::find_if(kAdapterForms, [&](const AdapterForm& row) {
     return find_format_by_name(row.format).read_adapter(file, nullptr).has_value();
   });
-  return form == kForms.end() ? nullptr : form;
+  return form == kAdapterForms.end() ? nullptr : form;
 }
 
 const AdapterForm& choose_adapter_form(const Format& target) {
-  const auto* const form = std::ranges::find(kForms, target.info.name, &AdapterForm::format);
-  return form == kForms.end() ? kForms.front() : *form;
+  const auto* const form = std::ranges::find(kAdapterForms, target.info.name, &AdapterForm::format);
+  return form == kAdapterForms.end() ? kAdapterForms.front() : *form;
 }
 
 Attributes summarize_adapter(const Adapter& adapter) {

@@ -1,6 +1,7 @@
 // An Adapter has low-rank changes of a model's matrices (LoRA), which files of some formats hold instead of a model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -63,6 +64,9 @@ struct AdapterForm {
   // Throws unsupported, without path, for an adapter that the form cannot hold.
   Model (*make)(const Adapter& adapter, const Model& base);
 };
+
+// The registry has the rows.
+extern const std::array<AdapterForm, 2> kAdapterForms;
 
 // Returns the form of a file's adapter; null if the file is a model.
 const AdapterForm* find_adapter_form(const Model& file);

@@ -18,8 +18,11 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
+#include "formats/adapter.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/fold.hpp"
+#include "formats/gguf/gguf.hpp"
+#include "formats/huggingface/adapter.hpp"
 #include "formats/input.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -29,6 +32,10 @@
 #include "views/layout_type.hpp"
 
 namespace poise {
+
+const std::array<AdapterForm, 2> kAdapterForms = {AdapterForm{"PEFT", "huggingface", huggingface::make_peft_adapter},
+                                                  AdapterForm{"llama.cpp", "gguf", gguf::make_adapter}};
+
 namespace {
 
 // Has one row for each format. If several formats share an extension, the first is used.

@@ -74,7 +74,7 @@ TEST(HostileNpz, Directory) {
                           "end signature", "directory"},
                      Case{"its members are not claimed for nothing",
                           [] { return whole().u16("end here", 9).u16("end members", 9); }, kInvalid, "end signature",
-                          "9 members in"},
+                          "9 members do not fit"},
                      Case{"it has no members more", [] { return whole().u16("end here", 1).u16("end members", 1); },
                           kInvalid, "1 entry signature", "after the last of its members"},
                      Case{"the archive is one file", [] { return whole().u16("end disk", 1); }, kUnsupported,

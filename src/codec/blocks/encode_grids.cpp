@@ -49,7 +49,7 @@ constexpr GridKind kIq3S = {4,      8,    32,    false,
 
 // Holds what all types store about a block, a block in each lane.
 template <const GridKind& kKind>
-struct GridBlock {
+struct EncodedGridBlock {
   static constexpr std::size_t kPoints = kElements / kKind.coordinates;
   static constexpr std::size_t kGroups = kElements / kKind.group;
 
@@ -90,7 +90,7 @@ class GridGroup {
 
   HWY_INLINE Choice is_nothing() const { return hn::MaskFromVec(nothing_); }
 
-  HWY_INLINE void store(std::size_t group, GridBlock<kKind>& out) const {
+  HWY_INLINE void store(std::size_t group, EncodedGridBlock<kKind>& out) const {
     const auto nothing = is_nothing();
     if (hn::AllTrue(Floats(), nothing)) {
       for (std::size_t p = 0; p < kPoints; ++p) out.put(SetCode(0), out.indices, group * kPoints + p);
@@ -103,7 +103,7 @@ class GridGroup {
       out.put(hn::IfThenElseZero(something, GetIndex(load(best_, p))), out.indices, group * kPoints + p);
     const auto all_signs = SetCode(kKind.even_signs ? 127 : 255);
     for (std::size_t byte = 0; byte < kBytes; ++byte) {
-      const auto stored = GridBlock<kKind>::get(signs_, byte);
+      const auto stored = EncodedGridBlock<kKind>::get(signs_, byte);
       const auto right = hn::IfThenElse(negative, hn::Xor(stored, all_signs), stored);
       out.put(hn::IfThenElseZero(something, right), out.signs, group * kBytes + byte);
     }
@@ -165,7 +165,7 @@ class GridGroup {
         Put(hn::IfThenElse(flips, hn::Neg(x), x), x_, 8 * byte + i);
       }
     }
-    GridBlock<kKind>::put(signs, signs_, byte);
+    EncodedGridBlock<kKind>::put(signs, signs_, byte);
   }
 
   // Chooses a point for each place that x / scale rounds to. `inverse`: 1 / scale.
@@ -273,10 +273,10 @@ class GridGroup {
 // Encodes all but the order of the bits: pack(block, out) stores these. The factor is at the start of each block.
 template <const GridKind& kKind, std::size_t kBytes, typename Pack>
 HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeighbours& grid, Pack pack) {
-  constexpr std::size_t kGroups = GridBlock<kKind>::kGroups;
+  constexpr std::size_t kGroups = EncodedGridBlock<kKind>::kGroups;
   const ScaledRows scaled(rows);
   ForLanes<kElements, kBytes, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    GridBlock<kKind> codes;
+    EncodedGridBlock<kKind> codes;
     auto squares = Zero();
     for (std::size_t i = 0; i < kElements; ++i) squares = hn::Add(squares, hn::Mul(At(block.x, i), At(block.x, i)));
     const auto mean = hn::Mul(squares, Set(kKind.mean_factor / kElements));
