@@ -116,7 +116,11 @@ Imatrix read_older(const std::filesystem::path& path) {
     std::string name(in.text(length("name length", 1), "name"));
     const std::int32_t calls = std::max(1, in.i32("calls"));
     std::vector<double> sums(static_cast<std::size_t>(length("values", sizeof(float))));
-    for (double& sum : sums) sum = chunk * static_cast<double>(in.f32("value"));
+    for (double& sum : sums) {
+      const auto value = static_cast<double>(in.f32("value"));
+      require_weight(name, value, path.string());
+      sum = chunk * value;
+    }
     add_entry(imatrix, std::move(name), std::move(sums), {chunk * calls}, path.string());
   }
   const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;

@@ -136,6 +136,8 @@ TEST_F(Imatrix, BrokenFilesAreRefused) {
               HasSubstr("w: expected a multiple of the 0 counts, found 0 sums"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()),
               HasSubstr("expected finite weights of 0 or more, found -2"));
+  EXPECT_THAT(refusal(older().substr(0, older().size() - 4) + floats({-8})),
+              HasSubstr("expected finite weights of 0 or more, found -8"));
 }
 
 }  // namespace
