@@ -39,6 +39,10 @@ std::string describe_output(const LoraArguments& options) {
   return make_printable(options.output) + (options.extract.dry_run ? " (dry run, nothing is written)" : "");
 }
 
+std::string count_matrices(std::size_t count) {
+  return fmt::format("{} {}", group_digits(count), count == 1 ? "matrix" : "matrices");
+}
+
 void print_lora_notes(const std::vector<std::string>& warnings, const std::vector<std::string>& losses) {
   for (const auto* texts : {&warnings, &losses}) {
     for (const std::string& text : *texts) print_note({Severity::warning, text, {}, std::nullopt});
@@ -55,8 +59,8 @@ void print_extraction(const ExtractLoraReport& report, const LoraArguments& opti
                format_number(matrix.rms), fmt::format("{:.2f} %", 100 * matrix.captured)});
   }
   fmt::print("{}", table.text());
-  fmt::print("{} matrices, {:.2f} % of their squared difference; {} tensors are equal; {} in {}\n",
-             group_digits(report.matrices.size()), 100 * report.captured, group_digits(report.equal),
+  fmt::print("{}, {:.2f} % of the squared difference; {} {} equal; {} in {}\n", count_matrices(report.matrices.size()),
+             100 * report.captured, group_digits(report.equal), report.equal == 1 ? "tensor is" : "tensors are",
              format_bytes(report.bytes_out), format_seconds(report.seconds));
 }
 
@@ -125,8 +129,8 @@ void run_convert_lora(LoraArguments& options) {
   if (options.json) return print_conversion_json(report, options);
   if (options.progress.quiet) return;
   print_lora_notes(report.warnings, report.losses);
-  fmt::print("{} -> {} ({})\n  {} matrices, {}\n", make_printable(options.paths[0]), describe_output(options),
-             report.format, group_digits(report.matrices), format_bytes(report.bytes_out));
+  fmt::print("{} -> {} ({})\n  {}, {}\n", make_printable(options.paths[0]), describe_output(options), report.format,
+             count_matrices(report.matrices), format_bytes(report.bytes_out));
 }
 
 }  // namespace
@@ -170,8 +174,12 @@ void add_lora(CLI::App& app) {
   add_progress_options(*command, options->progress, "No progress, no report and no notes");
   add_io_option(*command, options->extract.read);
   command->footer("poise convert BASE --lora ADAPTER -o OUT merges an adapter into its base (docs/lora.md).\n");
-  command->callback([options] {
+  command->callback([options, command] {
     if (options->action == LoraAction::extract) return run_extract(*options);
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group() == kExtract && option->count() > 0)
+        throw Error(ErrorKind::bad_argument, fmt::format("{} is an option of poise lora extract", option->get_name()));
+    }
     run_convert_lora(*options);
   });
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 
 #include "formats/format.hpp"
 #include "io/source_range.hpp"
+#include "numeric/float_formats.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -35,6 +38,12 @@ Value unwrap_single(const std::vector<T>& items) {
 }
 
 }  // namespace
+
+double compute_alpha(const AdaptedMatrix& matrix) {
+  const double alpha = static_cast<double>(matrix.change.scale) * static_cast<double>(matrix.rank());
+  if (!(std::abs(alpha) <= static_cast<double>(std::numeric_limits<float>::max()))) return alpha;
+  return convert_by_spelling(static_cast<float>(alpha));
+}
 
 Model open_adapter(const fs::path& path) {
   std::error_code ignored;

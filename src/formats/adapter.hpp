@@ -39,6 +39,10 @@ struct AdaptedMatrix {
   }
 };
 
+// Returns the alpha by which programs divide by the rank to get the factor of a matrix: the shortest number that gives
+// the same float32 number. Unrounded if float32 cannot hold it.
+double compute_alpha(const AdaptedMatrix& matrix);
+
 struct Adapter {
   std::string base_model;  // the model that it was trained for; empty: the file does not name one
   double alpha = 0;

@@ -1,5 +1,6 @@
 // Converts adapters between the forms of PEFT and llama.cpp.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 
 #include "family/check.hpp"
 #include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/format.hpp"
 #include "io/hub_cache.hpp"
 #include "io/sink.hpp"
@@ -75,6 +77,32 @@ fs::path find_base(const fs::path& given, const std::string& named, const fs::pa
               adapter.string());
 }
 
+// Returns the base of an adapter, which may be a configuration alone.
+Model require_base(const fs::path& path, const ReadOptions& options) {
+  Model base = open_base(path, options);
+  if (parse_adapter(base, nullptr))
+    throw Error(ErrorKind::bad_argument, "this is an adapter: expected the model that it was trained for",
+                path.string());
+  return base;
+}
+
+// Throws an error that lists the matrices that do not fit the base.
+void require_fit(const Adapter& adapter, const Model& base, const std::string& path) {
+  const Family& family = find_family_or_llama(base);
+  std::vector<std::string> faults;
+  for (const AdaptedMatrix& matrix : adapter.matrices) {
+    const Tensor* own = find_weight(base, family, matrix.name);
+    if (base.size() == 0 || (own == nullptr && matrix.name == family.output)) continue;
+    if (own == nullptr) {
+      add_fault(faults, fmt::format("{}: the base has no such matrix", matrix.file_name));
+    } else if (const Shape product = matrix.shape(); !(own->shape == product)) {
+      add_fault(faults, fmt::format("{}: B A is {}, the base's matrix is {}", matrix.file_name, to_string(product),
+                                    to_string(own->shape)));
+    }
+  }
+  throw_faults(faults, path);
+}
+
 }  // namespace
 
 ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
@@ -90,9 +118,14 @@ ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, 
                     form->name, target.info.name),
         adapter.string());
   const std::string named = form == nullptr ? "" : parse_adapter(file, nullptr)->base_model;
-  const Model base = form == nullptr ? Model() : open_base(find_base(options.base, named, adapter), options.read);
+  const Model base = form == nullptr ? Model() : require_base(find_base(options.base, named, adapter), options.read);
   const Adapter found = require_adapter(file, base);
-  throw_faults(found.faults, file.origin.path.string());
+  std::vector<std::string> faults = found.faults;
+  for (const AdaptedMatrix& matrix : found.matrices) {
+    if (!std::isfinite(matrix.change.scale))
+      add_fault(faults, fmt::format("{}: the scale is too large for float32", matrix.file_name));
+  }
+  throw_faults(faults, file.origin.path.string());
   std::vector<fs::path> inputs = file.origin.files;
   std::ranges::copy(base.origin.files, std::back_inserter(inputs));
   if (!options.dry_run) require_possible_output(target, output, options.write.overwrite, inputs);
@@ -105,6 +138,7 @@ ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, 
     }
   };
   const Model made = make();
+  require_fit(found, base, file.origin.path.string());
   const PreparedFile prepared = prepare_file(made, target, options.write);
   ConvertLoraReport report;
   report.format = target.info.name;

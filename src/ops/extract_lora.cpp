@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -97,7 +98,11 @@ class Fits {
       std::vector<float> own(out.size());
       tuned.blob->read(first * columns * sizeof(float), std::as_writable_bytes(out));
       base.blob->read(first * columns * sizeof(float), std::as_writable_bytes(std::span(own)));
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] -= own[i];
+      // compare() accepts only finite differences, so the others are those of equal infinities and of NaNs.
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const float difference = out[i] - own[i];
+        out[i] = std::isfinite(difference) ? difference : 0;
+      }
     };
     source.count = [&](std::uint64_t elements) { meter_->advance(elements * sizeof(float), matrix.base->name); };
     LowRankFit fit = fit_low_rank(source, matrix.rank);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include <Eigen/Core>
 #include <Eigen/QR>
@@ -23,6 +24,7 @@ constexpr std::size_t kMostRows = 256;           // of a block
 constexpr std::size_t kPiece = 256;              // products that are added as float32, before they are added as float64
 constexpr std::uint64_t kMoreVectors = 8;        // than the rank, at least: they bring the others closer
 constexpr std::uint64_t kSeed = 52;
+constexpr int kMostExponent = std::numeric_limits<float>::max_exponent - 1;  // of a power of two
 
 // Holds a thin matrix in the form of add_strips(), cut into pieces of rows: [strips, piece, kStrip] each.
 class Pieces {
@@ -68,7 +70,7 @@ class Fitting {
       : matrix_(matrix),
         columns_(static_cast<std::size_t>(matrix.columns)),
         block_rows_(std::clamp<std::size_t>(kBlockElements / columns_, 1, kMostRows)),
-        scale_(std::ldexp(1.0, -std::ilogb(matrix.largest))) {
+        scale_(std::ldexp(1.0, std::min(-std::ilogb(matrix.largest), kMostExponent))) {
     const std::uint64_t wanted = (rank + kMoreVectors + kStrip - 1) / kStrip * kStrip;
     vectors_ = static_cast<Eigen::Index>(std::min({wanted, matrix.rows, matrix.columns}));
   }
@@ -224,7 +226,8 @@ class Fitting {
   const ReadMatrix& matrix_;
   std::size_t columns_;
   std::size_t block_rows_;
-  double scale_;  // a power of two, which makes the largest element 1 to 2, so that no square vanishes
+  // A power of two, which makes the largest element 1 to 2, so that no square vanishes. A subnormal one gets less.
+  double scale_;
   Eigen::Index vectors_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Makes llama.cpp's adapters (gguf.hpp).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -18,6 +19,8 @@
 
 namespace poise::gguf {
 namespace {
+
+constexpr double kMostAlpha = static_cast<double>(std::numeric_limits<float>::max());
 
 // Computes float32 numbers times a factor.
 class ScaledBlob final : public FloatBlob {
@@ -106,15 +109,12 @@ class AdapterMaker {
     }
   }
 
-  static double find_matrix_alpha(const AdaptedMatrix& matrix) {
-    return static_cast<double>(matrix.change.scale) * static_cast<double>(matrix.rank());
-  }
-
-  // Chooses the alpha of most matrices. llama.cpp takes 0 as "no scale".
+  // Chooses the alpha of most matrices. llama.cpp takes 0 as "no scale", and stops at a number that is not float32.
   void choose_alpha() {
     std::map<double, std::size_t> counts;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
-      if (const double alpha = find_matrix_alpha(matrix); alpha != 0) ++counts[alpha];
+      const double alpha = compute_alpha(matrix);
+      if (alpha != 0 && std::abs(alpha) <= kMostAlpha) ++counts[alpha];
     }
     const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
     alpha_ = most == counts.end() ? 1 : most->first;
@@ -139,7 +139,11 @@ class AdapterMaker {
     }
     if (name.change == Change::queries || name.change == Change::keys)
       left = apply_change(make_dense_tensor(left), name.change, hyperparameters_.heads);
-    const auto factor = static_cast<float>(find_matrix_alpha(matrix) / alpha_);
+    const double ratio = compute_alpha(matrix) / alpha_;
+    if (!(std::abs(ratio) <= kMostAlpha))
+      throw Error(ErrorKind::unsupported, fmt::format("{}: its alpha is {}, which is too large for float32 beside {}",
+                                                      matrix.name, compute_alpha(matrix), alpha_));
+    const auto factor = static_cast<float>(ratio);
     if (factor != 1) left = make_dense(left.name, left.shape, DType::f32, std::make_shared<ScaledBlob>(left, factor));
     Pairs& pairs = pairs_[name.name];
     if (pairs.by_expert.empty()) order_.push_back(name.name);

@@ -130,7 +130,7 @@ void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, K
 
 std::vector<std::string> list_other_losses(const Model& model, const Architecture* architecture) {
   std::vector<std::string> losses;
-  if (architecture == nullptr && !is_from_gguf(model)) {
+  if (architecture == nullptr && !is_from_gguf(model) && !read_adapter(model, nullptr)) {
     const std::string& type = model.card.model_type;
     const bool is_known = find_family_architecture(type) != nullptr;
     losses.push_back(fmt::format("llama.cpp will not run the file: {}",

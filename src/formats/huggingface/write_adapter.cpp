@@ -43,7 +43,7 @@ class Making {
                       adapter_.whole.front().name));
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
       ++ranks_[matrix.rank()];
-      ++alphas_[find_alpha(matrix)];
+      ++alphas_[compute_alpha(matrix)];
     }
     rank_ = find_usual<std::uint64_t>(ranks_, 1);
     alpha_ = find_usual<double>(alphas_, 0);
@@ -54,11 +54,6 @@ class Making {
   }
 
  private:
-  // Returns the alpha by which PEFT divides by the rank to get the factor.
-  static double find_alpha(const AdaptedMatrix& matrix) {
-    return static_cast<double>(matrix.change.scale) * static_cast<double>(matrix.rank());
-  }
-
   void add(const AdaptedMatrix& matrix) {
     const std::string name = find_table_name(family_, matrix.name);
     if (!name.ends_with(kWeight))
@@ -75,7 +70,7 @@ class Making {
     if (!is_embedding && change.transposed) fan_in_fan_out_ = true;
     modules_.insert(module);
     if (matrix.rank() != rank_) rank_pattern_.emplace_back(module, matrix.rank());
-    if (find_alpha(matrix) != alpha_) alpha_pattern_.emplace_back(module, find_alpha(matrix));
+    if (compute_alpha(matrix) != alpha_) alpha_pattern_.emplace_back(module, compute_alpha(matrix));
     const auto add_part = [&](Tensor tensor, std::string_view letter) {
       tensor.name = is_embedding ? fmt::format("base_model.model.{}.lora_embedding_{}", module, letter)
                                  : fmt::format("base_model.model.{}.lora_{}.weight", module, letter);
