@@ -103,10 +103,10 @@ fs::path find_main_snapshot(const fs::path& repository, const std::string& name)
   const std::string commit = read_main_commit(repository);
   if (!commit.empty()) {
     if (is_folder(snapshots / commit)) return snapshots / commit;
-    throw Error(
-        ErrorKind::not_found,
-        fmt::format("refs/main is {}, and the cache has no snapshot of it; `poise fetch hf://{}` fetches it", commit, name),
-        repository.string());
+    throw Error(ErrorKind::not_found,
+                fmt::format("refs/main is {}, and the cache has no snapshot of it; `poise fetch hf://{}` fetches it",
+                            commit, name),
+                repository.string());
   }
   std::vector<std::string> commits;
   if (is_folder(snapshots)) {

@@ -1,5 +1,5 @@
-// The large data of a report: a list for each column of the tensors, their heat maps, the comparison with another model,
-// and the tokens.
+// The large data of a report: a list for each column of the tensors, their heat maps, the comparison with another
+// model, and the tokens.
 #pragma once
 
 #include <cstddef>
@@ -70,9 +70,9 @@ class TensorColumns {
   std::string maps_;
 };
 
-// Compares all numbers of a model with those of the one that it was made from. Returns what differs in metadata, and the
-// counts; adds the differences of tensors and the maps of their errors to `columns`. If a tensor cannot be read, returns
-// the other model's title and the problem.
+// Compares all numbers of a model with those of the one that it was made from. Returns what differs in metadata, and
+// the counts; adds the differences of tensors and the maps of their errors to `columns`. If a tensor cannot be read,
+// returns the other model's title and the problem.
 Value compare_with(const Model& original, const Model& model, const PageTensors& tensors, const Progress& progress,
                    TensorColumns& columns);
 

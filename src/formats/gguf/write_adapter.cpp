@@ -141,7 +141,7 @@ class AdapterMaker {
       left = apply_change(make_dense_tensor(left), name.change, hyperparameters_.heads);
     const double ratio = compute_alpha(matrix) / alpha_;
     if (!(std::abs(ratio) <= kMostAlpha))
-      throw Error(ErrorKind::unsupported, fmt::format("{}: its alpha is {}, which is too large for float32 beside {}",
+      throw Error(ErrorKind::unsupported, fmt::format("{}: its alpha is {}, which is too large for float32 next to {}",
                                                       matrix.name, compute_alpha(matrix), alpha_));
     const auto factor = static_cast<float>(ratio);
     if (factor != 1) left = make_dense(left.name, left.shape, DType::f32, std::make_shared<ScaledBlob>(left, factor));
