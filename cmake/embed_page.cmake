@@ -12,7 +12,7 @@ function(append_text name text)
   set(CODE "${CODE}${code};\n" PARENT_SCOPE)
 endfunction()
 
-set(CODE "#include \"report/page.hpp\"\nnamespace poise {\n")
+set(CODE "#include \"report/report.hpp\"\nnamespace poise {\n")
 file(READ ${FOLDER}/page.html markup)
 file(READ ${FOLDER}/page.css style)
 file(GLOB scripts ${FOLDER}/*.js)

@@ -23,7 +23,6 @@
 #include "pack/digest.hpp"
 #include "report/model_data.hpp"
 #include "report/packed.hpp"
-#include "report/page.hpp"
 #include "report/tensor_data.hpp"
 
 namespace poise {

@@ -1,8 +1,10 @@
-// Makes the page of write_report() from inputs that may be streams.
+// Makes the page of write_report() from inputs that may be streams: the page's data, and its markup, style and script
+// around them.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <poise/report.hpp>
 
@@ -17,5 +19,22 @@ struct ReportInputs {
 
 // Returns the page. Throws the errors of write_report(), but ignores the options about files.
 std::string make_report(const ReportInputs& inputs, const ReportOptions& options);
+
+// Holds the data of a page. Tensors, maps and vocabulary are deflated.
+struct PageData {
+  std::string title;       // plain text, not markup
+  std::string model;       // JSON: all that is small
+  std::string tensors;     // JSON: a list for each column
+  std::string maps;        // cells of heat maps, a byte each
+  std::string vocabulary;  // JSON: texts and types
+};
+
+// Returns the page. A policy in it lets a browser run only its own script, and load nothing.
+std::string make_page(const PageData& data);
+
+// The files in page/, which the build embeds: the script is made of all of them, in the order of their names.
+extern const std::string_view kPageMarkup;
+extern const std::string_view kPageStyle;
+extern const std::string_view kPageScript;
 
 }  // namespace poise

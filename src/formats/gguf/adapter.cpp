@@ -1,6 +1,9 @@
+// Reads and makes llama.cpp's adapters (gguf.hpp).
 #include "formats/gguf/gguf.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -9,11 +12,14 @@
 #include <poise/error.hpp>
 
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 #include "family/check.hpp"
+#include "family/families.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "syntax/element_value.hpp"
 #include "views/dense.hpp"
+#include "views/row_order.hpp"
 #include "views/strided.hpp"
 
 namespace poise::gguf {
@@ -48,9 +54,9 @@ Tensor make_stacked_matrix(const Tensor& stack, std::uint64_t number) {
                                                   .item_bytes = item}));
 }
 
-class Reading {
+class AdapterReader {
  public:
-  Reading(const Model& file, const Model* base) : file_(file), base_(base) {
+  AdapterReader(const Model& file, const Model* base) : file_(file), base_(base) {
     if (base == nullptr) return;
     architecture_ = find_family_architecture(base->card.model_type);
     if (!base->config) return;
@@ -177,11 +183,208 @@ class Reading {
   std::map<std::string, ThinMatrices> pairs_;
 };
 
+constexpr double kMostAlpha = static_cast<double>(std::numeric_limits<float>::max());
+
+// Computes float32 numbers times a factor.
+class ScaledBlob final : public FloatBlob {
+ public:
+  ScaledBlob(const Tensor& tensor, float factor)
+      : FloatBlob(tensor.elements()),
+        name_(tensor.name),
+        numbers_(make_dense_blob(tensor, DType::f32)),
+        factor_(factor) {}
+
+  bool seekable() const override { return numbers_->seekable(); }
+
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
+    numbers_->read(first * sizeof(float), std::as_writable_bytes(out));
+    for (float& number : out) {
+      const bool was_finite = std::isfinite(number);
+      number *= factor_;
+      if (was_finite && !std::isfinite(number))
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("tensor {}: a number times {} is too large for float32", name_, factor_));
+    }
+  }
+
+ private:
+  std::string name_;
+  BlobPtr numbers_;
+  float factor_;
+};
+
+// Holds the thin matrices of one of llama.cpp's tensors: one pair, or one for each expert.
+struct Pairs {
+  std::map<std::uint64_t, std::pair<Tensor, Tensor>> by_expert;  // A and B
+  bool is_stack = false;
+};
+
+class AdapterMaker {
+ public:
+  AdapterMaker(const Adapter& adapter, const Model& base)
+      : adapter_(adapter),
+        base_(base),
+        family_(find_family_or_llama(base)),
+        architecture_(find_family_architecture(base.card.model_type)) {
+    if (architecture_ == nullptr)
+      throw Error(ErrorKind::unsupported, fmt::format("Poise does not know llama.cpp's names for {} models",
+                                                      base.card.model_type.empty() ? "other" : base.card.model_type));
+    if (!base.config)
+      throw Error(ErrorKind::unsupported, "the base has no configuration, on which the order of rows in GGUF depends");
+    hyperparameters_ = make_hyperparameters(base, *architecture_);
+  }
+
+  Model make() {
+    require_thin_matrices_alone();
+    choose_alpha();
+    std::vector<std::string_view> strangers;
+    for (const AdaptedMatrix& matrix : adapter_.matrices) {
+      if (const auto name = find_gguf_name(*architecture_, find_table_name(family_, matrix.name))) {
+        add(matrix, *name);
+      } else {
+        strangers.push_back(matrix.name);
+      }
+    }
+    if (!strangers.empty())
+      throw Error(ErrorKind::unsupported, fmt::format("llama.cpp has no name for {} in {} models",
+                                                      list_names(strangers), base_.card.model_type));
+    for (const std::string& name : order_) add_tensors(name);
+    add_keys();
+    return std::move(model_);
+  }
+
+ private:
+  void require_thin_matrices_alone() const {
+    if (!adapter_.whole.empty())
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("the adapter holds whole tensors ({}), which llama.cpp does not load from an adapter: "
+                              "merge it into its base instead",
+                              adapter_.whole.front().name));
+    if (!base_.config->tie_word_embeddings) return;
+    for (const AdaptedMatrix& matrix : adapter_.matrices) {
+      const std::string name = find_table_name(family_, matrix.name);
+      if (name == family_.output)
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("the adapter changes {}, which is the embedding in this base: llama.cpp has no such "
+                                "matrix; merge the adapter into its base instead",
+                                name));
+    }
+  }
+
+  // Chooses the alpha of most matrices. llama.cpp takes 0 as "no scale", and stops at a number that is not float32.
+  void choose_alpha() {
+    std::map<double, std::size_t> counts;
+    for (const AdaptedMatrix& matrix : adapter_.matrices) {
+      const double alpha = compute_alpha(matrix);
+      if (alpha != 0 && std::abs(alpha) <= kMostAlpha) ++counts[alpha];
+    }
+    const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+    alpha_ = most == counts.end() ? 1 : most->first;
+  }
+
+  void add(const AdaptedMatrix& matrix, const TensorName& name) {
+    if (name.change == Change::plus_one)
+      throw Error(ErrorKind::unsupported, fmt::format("{}: llama.cpp has no matrix of this name", matrix.name));
+    Tensor left = matrix.change.left;
+    Tensor right = matrix.change.right;
+    const auto turn = [&] {
+      std::swap(left, right);
+      left = transpose_view(make_dense_tensor(left));
+      right = transpose_view(make_dense_tensor(right));
+    };
+    if (name.name == kEmbedding) {
+      // Both matrices of the embedding are those of its transpose, and A is transposed once more.
+      if (!matrix.change.transposed) turn();
+      right = transpose_view(make_dense_tensor(right));
+    } else if (matrix.change.transposed != (name.change == Change::transposed)) {
+      turn();
+    }
+    if (name.change == Change::queries || name.change == Change::keys)
+      left = apply_change(make_dense_tensor(left), name.change, hyperparameters_.heads);
+    const double ratio = compute_alpha(matrix) / alpha_;
+    if (!(std::abs(ratio) <= kMostAlpha))
+      throw Error(ErrorKind::unsupported, fmt::format("{}: its alpha is {}, which is too large for float32 next to {}",
+                                                      matrix.name, compute_alpha(matrix), alpha_));
+    const auto factor = static_cast<float>(ratio);
+    if (factor != 1) left = make_dense(left.name, left.shape, DType::f32, std::make_shared<ScaledBlob>(left, factor));
+    Pairs& pairs = pairs_[name.name];
+    if (pairs.by_expert.empty()) order_.push_back(name.name);
+    pairs.is_stack = name.expert.has_value();
+    if (!pairs.by_expert.emplace(name.expert.value_or(0), std::pair(std::move(right), std::move(left))).second)
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: the adapter has it twice", matrix.name));
+  }
+
+  void add_tensors(const std::string& name) {
+    Pairs& pairs = pairs_.at(name);
+    if (pairs.is_stack) return add_stack(name, pairs);
+    auto& [right, left] = pairs.by_expert.begin()->second;
+    right.name = name + ".lora_a";
+    left.name = name + ".lora_b";
+    model_.add(std::move(right));
+    model_.add(std::move(left));
+  }
+
+  void add_stack(const std::string& name, Pairs& pairs) {
+    const std::uint64_t experts = count_experts();
+    std::vector<Tensor> rights;
+    std::vector<Tensor> lefts;
+    const Shape shape = pairs.by_expert.begin()->second.first.shape;
+    for (auto& [expert, pair] : pairs.by_expert) {
+      if (expert != rights.size() || pair.first.shape != shape) break;
+      rights.push_back(std::move(pair.first));
+      lefts.push_back(std::move(pair.second));
+    }
+    if (rights.size() != experts)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}: llama.cpp has the matrices of all {} experts in one tensor, so the adapter needs a "
+                              "pair of one rank for each; the {} is missing or of another rank",
+                              name, experts, rights.size()));
+    for (auto* stack : {&rights, &lefts}) {
+      Tensor tensor = stack_tensors(*stack);
+      tensor.name = name + (stack == &rights ? ".lora_a" : ".lora_b");
+      model_.add(std::move(tensor));
+    }
+  }
+
+  std::uint64_t count_experts() const {
+    const std::string key = fmt::format("{}.expert_count", architecture_->name);
+    const auto entry = std::ranges::find(hyperparameters_.entries, key, &Attributes::Entry::first);
+    const auto* count = entry == hyperparameters_.entries.end() ? nullptr : entry->second.get_if<std::uint64_t>();
+    return count == nullptr ? 0 : *count;
+  }
+
+  void add_keys() {
+    model_.card.model_type = architecture_->name;
+    model_.attributes.set("general.type", "adapter");
+    model_.attributes.set("adapter.type", "lora");
+    model_.attributes.set("adapter.lora.alpha", alpha_);
+    model_.origin.attribute_types["adapter.lora.alpha"] = "f32";
+    if (!adapter_.base_model.empty()) {
+      model_.attributes.set("general.base_model.count", std::uint64_t{1});
+      model_.origin.attribute_types["general.base_model.count"] = "u32";
+      model_.attributes.set("general.base_model.0.name", adapter_.base_model);
+    }
+  }
+
+  const Adapter& adapter_;
+  const Model& base_;
+  const Family& family_;
+  const Architecture* architecture_;
+  Hyperparameters hyperparameters_;
+  double alpha_ = 1;
+  std::map<std::string, Pairs> pairs_;
+  std::vector<std::string> order_;  // of the names in pairs_
+  Model model_;
+};
+
 }  // namespace
 
 std::optional<Adapter> read_adapter(const Model& file, const Model* base) {
   if (find_text_attribute(file, "general.type") != "adapter") return std::nullopt;
-  return Reading(file, base).read();
+  return AdapterReader(file, base).read();
 }
+
+Model make_adapter(const Adapter& adapter, const Model& base) { return AdapterMaker(adapter, base).make(); }
 
 }  // namespace poise::gguf
