@@ -50,6 +50,9 @@ struct BlockType {
   // llama-quantize refuses the type for matrices without an importance, but for the embedding and the output matrix
   // (tensor_requires_imatrix() there): a few bits a weight have to serve the weights that matter.
   bool needs_importance = false;
+
+  // False: the scale follows from the largest numbers of a block alone, so that encode() ignores the importance.
+  bool uses_importance = true;
 };
 
 // Returns all types, in the order of their numbers in GGUF.

@@ -102,10 +102,12 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     // Squares of finite float32 numbers fit float64.
     const QuantizationError error = measure(count, memory, out);
     if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
-    if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
+    if (uses_importance() || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
       require_numbers(first, count, memory, out);
     if (loss != nullptr) loss->merge(error);
   }
+
+  bool uses_importance() const { return importance_ != nullptr && type_.uses_importance; }
 
   // Returns how many rows share weights: each stacked matrix may have its own. Requires: there are weights.
   std::uint64_t count_rows_of_matrix() const { return rows_ / (importance_->size() / row_); }
@@ -114,7 +116,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   }
 
   void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
-    if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
+    if (!uses_importance()) return type_.encode({numbers, count, row_, nullptr}, out);
     const std::uint64_t each = count_rows_of_matrix();
     while (count > 0) {
       const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
@@ -145,7 +147,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
       const auto numbers = std::span<const float>(memory.numbers).subspan(begin, type_.elements);
       const auto decoded = std::span<const float>(memory.decoded).subspan(begin, type_.elements);
       const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
-      const float* const weights = importance_ ? get_weights(first + begin / row_) + begin % row_ : nullptr;
+      const float* const weights = uses_importance() ? get_weights(first + begin / row_) + begin % row_ : nullptr;
       if (!finite ||
           (weights != nullptr ? loses_all_numbers(numbers, decoded, weights) : loses_largest(numbers, decoded)))
         refuse_block(first * row_ + begin, numbers, finite);
@@ -176,7 +178,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     refuse(fmt::format("block {} (from element {} on, the largest magnitude is {:g}) becomes {} in {}{}",
                        element / type_.elements, element, largest,
                        finite ? "zeros, or far smaller numbers," : "numbers that are not finite", type_.name,
-                       importance_ ? ", with these weights of the importance matrix" : ""));
+                       uses_importance() ? ", with these weights of the importance matrix" : ""));
   }
 
   QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {

@@ -107,6 +107,29 @@ TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
   }
 }
 
+// A block type whose scale follows from the largest numbers ignores weights, so weights hide no number that it loses.
+TEST(BlockQuantize, TypesThatIgnoreImportanceRefuseTheSameBlocksWithIt) {
+  constexpr std::uint64_t kColumns = 256;
+  std::vector<float> values(kColumns);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.37F);
+  std::vector<float> uneven(kColumns);
+  for (std::size_t i = 0; i < uneven.size(); ++i) uneven[i] = i % 3 == 0 ? 100.0F : 0.001F;
+  const auto weights = std::make_shared<std::vector<float>>(uneven);
+  for (const BlockType& type : list_block_types()) {
+    if (type.encode == nullptr) continue;
+    SCOPED_TRACE(type.name);
+    const Tensor matrix = tensor_of({1, kColumns}, values);
+    const auto bytes = read_all(*quantize_to_blocks(matrix, type, nullptr).require("data").blob);
+    const auto weighted = read_all(*quantize_to_blocks(matrix, type, weights).require("data").blob);
+    EXPECT_EQ(bytes == weighted, !type.uses_importance);
+  }
+  values[7] = 1e6F;  // the largest scale of nvfp4 is 448, and its largest code 6
+  const Tensor outlier = tensor_of({1, kColumns}, values);
+  const BlockType& nvfp4 = *find_named_block_type("nvfp4");
+  EXPECT_THROW(read_all(*quantize_to_blocks(outlier, nvfp4, nullptr).require("data").blob), Error);
+  EXPECT_THROW(read_all(*quantize_to_blocks(outlier, nvfp4, weights).require("data").blob), Error);
+}
+
 // Sums of weighted squares overflow float32: resulting blocks are refused, even if they hold finite zeros.
 TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
   constexpr std::uint64_t kColumns = 256;
