@@ -86,12 +86,13 @@ def measure(options):
         for delay in DELAYS:
             seconds, report = measure_token(options, model, ranks, delay)
             times.append(seconds)
+            if ranks == 1:
+                rate, size = report["read_bytes_per_second"], report["bytes_per_token"]  # all processors read
         base, slope = fit_line([delay * 1e-6 for delay in DELAYS], times)
         cells = [f"{seconds * 1e3:.1f}" for seconds in times] + [f"{base * 1e3:.1f}", f"{slope:.0f}"]
         print(f"| {ranks} | " + " | ".join(cells) + " |", flush=True)
     print(f"\nTimes in milliseconds for a token. Expected exchanges: {count_exchanges(LAYERS)}.")
-    rate = report["read_bytes_per_second"]
-    print(f"{report['bytes_per_token'] / 1e9:.2f} GB for a token; memory is read at {rate / 1e9:.1f} GB/s.")
+    print(f"{size / 1e9:.2f} GB for a token; memory is read at {rate / 1e9:.1f} GB/s.")
 
 
 def predict_token(model, bits, network, machines, memory_rate):

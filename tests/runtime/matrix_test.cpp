@@ -204,7 +204,7 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
           const auto expect_three_products = [&](const GatedProduct& product) {
             std::vector<float> y(kTokens * kHidden);
             ASSERT_TRUE(multiply_gated(product, x.data(), kTokens, y.data(), precision));
-            const auto rows = [&](const GatedProduct::Rows& rows) {
+            const auto multiply_rows = [&](const GatedProduct::Rows& rows) {
               std::vector<float> all(kTokens * rows.matrix->outputs());
               multiply(*rows.matrix, x.data(), kTokens, all.data(), precision);
               std::vector<float> some;
@@ -214,8 +214,8 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
               }
               return some;
             };
-            std::vector<float> inner = rows(product.gate);
-            gate_with_silu(inner.data(), rows(product.up).data(), inner.size());
+            std::vector<float> inner = multiply_rows(product.gate);
+            gate_with_silu(inner.data(), multiply_rows(product.up).data(), inner.size());
             std::vector<float> expected(y.size());
             multiply(*down, inner.data(), kTokens, expected.data(), precision);
             EXPECT_EQ(y, expected) << unit << " " << i;

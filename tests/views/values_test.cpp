@@ -92,8 +92,8 @@ TEST(Values, QuantizingReportsBytesOfCodesAndCanBeCancelled) {
 
 TEST(Values, AreNotQuantizedToTypesThatDoNotFit) {
   const Tensor tensor = make_tensor("w", {2, 32}, std::vector<float>(64, 1));
-  const auto refusal = [](const Tensor& tensor, const char* type) {
-    return support::error_of([&] { quantized(tensor, *stored_type_from_name(type)); });
+  const auto refusal = [](const Tensor& other, const char* type) {
+    return support::error_of([&] { quantized(other, *stored_type_from_name(type)); });
   };
   EXPECT_EQ(refusal(tensor, "f16").kind(), ErrorKind::bad_argument);
   EXPECT_EQ(refusal(tensor, "q4_k").message(),

@@ -47,8 +47,10 @@ TEST(MeasureTypes, CountsTheBytesOfBlocks) {
   EXPECT_EQ(find_error(candidates, "q8_0"), 0);
   EXPECT_GT(find_error(candidates, "q2_k"), find_error(candidates, "q6_k"));
   for (const TypeCandidate& candidate : candidates) {
-    if (to_string(*candidate.type) == "q8_0") EXPECT_EQ(candidate.bytes, 2U * 8 * 34);
-    if (to_string(*candidate.type) == "q2_k") EXPECT_EQ(candidate.bytes, 2U * 84);
+    const std::string type = to_string(*candidate.type);
+    if (type == "q8_0" || type == "q2_k") {
+      EXPECT_EQ(candidate.bytes, type == "q8_0" ? 2U * 8 * 34 : 2U * 84);
+    }
   }
   // Only types that are smaller than the matrix is.
   for (const TypeCandidate& candidate : measure_types(make_matrix({2, 256}, numbers), nullptr, 2 * 144, true))
