@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <poise/remote.hpp>
+
 namespace poise::cli {
 namespace {
 
@@ -60,6 +62,14 @@ std::string add_option_names(const Error& error) {
   return "--" + text;
 }
 
+// Some commands read only files of this machine, and look for a URL among them.
+std::string advise_for_url(const std::string& url, const std::string& text) {
+  if (text.find("cannot open") == std::string::npos) return text;  // the server has answered
+  if (url.starts_with("hf://"))
+    return fmt::format("{}: this command does not read from servers; `poise fetch {}` downloads it", url, url);
+  return fmt::format("{}: this command does not read from servers; `poise convert {} -o FILE` downloads it", url, url);
+}
+
 }  // namespace
 
 std::string make_advice(const std::vector<Remedy>& remedies) {
@@ -75,6 +85,7 @@ std::string make_advice(const std::vector<Remedy>& remedies) {
 
 std::string add_advice(const Error& error) {
   const std::string text = add_option_names(error);
+  if (error.kind() == ErrorKind::not_found && is_url(error.path())) return advise_for_url(error.path(), text);
   const std::string helps = make_advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;
