@@ -365,9 +365,9 @@ def bench_checks(bench, single, files):
 
 
 def measure_model(bench, path, *options):
-    """Runs `poise bench`. Returns its report, and its jobs by name."""
+    """Runs `poise bench`. Returns its report, and its rows by the kind of test: "pp" (prompt) and "tg" (generate)."""
     report = json.loads(run([bench.poise, "bench", path, "-r", bench.rounds, "--json", *options], subprocess.PIPE)[2])
-    return report, {job["job"]: job for job in report["jobs"]}
+    return report, {row["test"][:2]: row for row in report["rows"]}
 
 
 def bench_run(bench, files):
@@ -375,9 +375,9 @@ def bench_run(bench, files):
         path = files.get("alt" if name == "bf16" else name)
         if path is None:
             continue
-        report, jobs = measure_model(bench, path, "-p", 512, "-n", 24)
-        roof = report["read_bytes_per_second"] / report["bytes_per_token"]
-        decode, prompt = jobs["generate"]["tokens_per_second"], jobs["prompt"]
+        report, rows = measure_model(bench, path, "-p", 512, "-n", 24)
+        roof = report["memory_bytes_per_second"] / report["bytes_per_token"]
+        decode, prompt = rows["tg"]["tokens_per_second"], rows["pp"]
         bench.add_row(
             f"decode {name}",
             f"{decode:.1f} tokens/s",
@@ -410,9 +410,9 @@ def bench_context(bench, model):
     numbers = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * (depth + generated)
     numbers *= config["hidden_size"] // config["num_attention_heads"]
     for name, each in (("f32", 4), ("f16", 2), ("q8", 1.125)):
-        report, jobs = measure_model(bench, model, "-p", 0, "-n", generated, "-d", depth, "--cache", name)
-        roof = report["read_bytes_per_second"] / (report["bytes_per_token"] + numbers * each)
-        decode = jobs["generate"]["tokens_per_second"]
+        report, rows = measure_model(bench, model, "-p", 0, "-n", generated, "-d", depth, "--cache", name)
+        roof = report["memory_bytes_per_second"] / (report["bytes_per_token"] + numbers * each)
+        decode = rows["tg"]["tokens_per_second"]
         bench.add_row(
             f"decode at 8,192, --cache {name}",
             f"{decode:.1f} tokens/s",

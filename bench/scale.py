@@ -67,8 +67,7 @@ def measure_token(options, model, ranks, delay):
     report = json.loads(
         run([*mpirun, "--mca", "mpi_yield_when_idle", 1, "-n", ranks, options.poise_mpi, *bench], env=environment)
     )
-    jobs = {job["job"]: job for job in report["jobs"]}
-    return 1 / jobs["generate"]["tokens_per_second"], report
+    return 1 / report["rows"][0]["tokens_per_second"], report
 
 
 def fit_line(xs, ys):
@@ -87,7 +86,7 @@ def measure(options):
             seconds, report = measure_token(options, model, ranks, delay)
             times.append(seconds)
             if ranks == 1:
-                rate, size = report["read_bytes_per_second"], report["bytes_per_token"]  # all processors read
+                rate, size = report["memory_bytes_per_second"], report["bytes_per_token"]  # all processors read
         base, slope = fit_line([delay * 1e-6 for delay in DELAYS], times)
         cells = [f"{seconds * 1e3:.1f}" for seconds in times] + [f"{base * 1e3:.1f}", f"{slope:.0f}"]
         print(f"| {ranks} | " + " | ".join(cells) + " |", flush=True)

@@ -78,9 +78,12 @@ ModelSize measure_size(const Model& model) {
   return size;
 }
 
+constexpr std::string_view kPrompt = "prompt";
+constexpr std::string_view kGenerate = "generate";
+
 // Holds the seconds of each round of a job.
 struct Timing {
-  std::string_view name;
+  std::string_view name;  // kPrompt or kGenerate
   std::size_t tokens = 0;
   std::size_t depth = 0;  // the number of tokens in the cache before the job
   std::vector<double> seconds = {};
@@ -96,6 +99,18 @@ struct Timing {
     return static_cast<double>(tokens) * 2 / (sorted[low] + sorted[high]);
   }
   double median() const { return find_rate(0.5); }
+
+  // Returns llama-bench's name: "pp512" for a prompt of 512 tokens, "tg64@d8192" for 64 tokens generated after 8,192.
+  std::string make_test_name() const {
+    const std::string test = fmt::format("{}{}", name == kPrompt ? "pp" : "tg", tokens);
+    return depth == 0 ? test : fmt::format("{}@d{}", test, depth);
+  }
+
+  Value::Array list_rates() const {
+    Value::Array rates;
+    for (const double time : seconds) rates.emplace_back(static_cast<double>(tokens) / time);
+    return rates;
+  }
 };
 
 // Returns the processor's name; empty if the system does not give it.
@@ -146,9 +161,9 @@ class Bench {
     if (options_.depth > 0) session.feed(all.first(options_.depth));
     std::vector<Timing> timings;
     if (options_.prompt > 0)
-      timings.push_back(measure(session, "prompt", all.subspan(options_.depth, options_.prompt), options_.prompt));
+      timings.push_back(measure(session, kPrompt, all.subspan(options_.depth, options_.prompt), options_.prompt));
     if (options_.generated > 0)
-      timings.push_back(measure(session, "generate", all.subspan(options_.depth, options_.generated), 1));
+      timings.push_back(measure(session, kGenerate, all.subspan(options_.depth, options_.generated), 1));
     options_.json ? print_json(timings) : print_table(timings);
   }
 
@@ -188,7 +203,7 @@ class Bench {
       table.add({std::string(timing.name), std::to_string(timing.tokens), std::to_string(timing.depth),
                  fmt::format("{:.1f}", timing.median()), fmt::format("{:.1f}", timing.find_rate(0)),
                  fmt::format("{:.1f}", timing.find_rate(1)), fmt::format("{:.1f}", compute_flops(timing) / 1e9),
-                 shows_memory && timing.name == "generate"
+                 shows_memory && timing.name == kGenerate
                      ? fmt::format("{:.0f} %", 100 * compute_bytes(timing) / read_rate_)
                      : ""});
     }
@@ -198,24 +213,24 @@ class Bench {
   void print_json(const std::vector<Timing>& timings) const {
     JsonOutput json;
     json->begin_object();
-    json->member("path", options_.model.path);
+    json->member("model", options_.model.path);
     json->member("parameters", size_.elements);
     json->member("bytes", size_.bytes);
     json->member("bytes_per_token", size_.token_bytes);
     json->member("processor", read_processor_name());
     json->member("instructions", name_instructions());
     json->member("threads", std::uint64_t{threads_});
-    json->member("read_bytes_per_second", read_rate_);
-    json.write_list("jobs", timings, [&](const Timing& timing) {
+    json->member("memory_bytes_per_second", read_rate_);
+    json.write_list("rows", timings, [&](const Timing& timing) {
       json->begin_object();
-      json->member("job", std::string(timing.name));
+      json->member("test", timing.make_test_name());
       json->member("tokens", std::uint64_t{timing.tokens});
       json->member("depth", std::uint64_t{timing.depth});
       json->member("tokens_per_second", timing.median());
       json->member("least", timing.find_rate(0));
       json->member("most", timing.find_rate(1));
+      json->member("samples", timing.list_rates());
       json->member("flops_per_second", compute_flops(timing));
-      json->member("seconds", Value::Array(timing.seconds.begin(), timing.seconds.end()));
       json->end_object();
     });
     json->end_object();
