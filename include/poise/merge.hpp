@@ -64,6 +64,10 @@ struct MergeRecipe {
   std::filesystem::path base = {};
   // A source's settings take precedence over its slice's, and both over these.
   MergeSettings settings = {};
+  // The tokenizer of the result: "base" (that of the base model, or else of the first source), "union" (that one with
+  // the tokens of all other models), or the path of one of the models. Rows of the embedding and of the output matrix
+  // are then matched by their tokens. Empty: the base's tokenizer, and rows with equal ids are merged.
+  std::string tokenizer_source = {};
   std::optional<DType> dtype = {};  // the type of the result, if ConvertOptions does not name one
   std::uint64_t seed = 0;           // the seed of the random numbers of DARE and DELLA
   std::filesystem::path file = {};  // the file of the recipe, which errors name; empty: none

@@ -26,6 +26,7 @@ struct MergeArguments : ConversionArguments {
   std::vector<std::string> models;  // the models' paths with their weights, or the path of a recipe
   MergeRecipe recipe;
   std::string base;
+  std::string tokenizer_source;
 };
 
 // Parses a model. A number after the last colon is its weight.
@@ -72,6 +73,9 @@ MergeRecipe read_recipe(const MergeArguments& options) {
   if (!options.recipe.settings.empty()) refuse_next_to_recipe("parameters: leave out --parameter");
   MergeRecipe recipe = read_merge_recipe(options.models.front());
   recipe.seed = options.recipe.seed;
+  if (!options.tokenizer_source.empty() && !recipe.tokenizer_source.empty())
+    refuse_next_to_recipe("tokenizer_source: leave out --tokenizer-source");
+  if (!options.tokenizer_source.empty()) recipe.tokenizer_source = options.tokenizer_source;
   return recipe;
 }
 
@@ -92,6 +96,7 @@ MergeRecipe make_recipe(const MergeArguments& options) {
                 "--method is missing: linear, slerp, ... (poise help merge lists all); or name a recipe, a file that "
                 "ends in .yaml");
   if (!options.base.empty()) recipe.base = find_model_path(options.base);
+  recipe.tokenizer_source = options.tokenizer_source;
   MergeSlice& slice = recipe.slices.emplace_back();
   for (const std::string& model : options.models) slice.sources.push_back(parse_source(model));
   use_weights_as_t(recipe);
@@ -155,6 +160,10 @@ void add_merge(CLI::App& app) {
                   "Set a parameter of the method: density=0.5, lambda=0.8, normalize=false, t=0.3",
                   [options](const std::string& text) { parse_parameter(text, options->recipe.settings); })
       ->allow_extra_args(false);
+  add_text(
+      *command, "--tokenizer-source", options->tokenizer_source, "SOURCE",
+      "Match tokens by their texts. The result has the tokenizer of the base, all tokens (union), or the tokenizer "
+      "of one of the models: base, union or PATH");
   add_number(*command, "--seed", options->recipe.seed, "Seed of the random numbers of DARE and DELLA");
   add_conversion_options(*command, *options, "-o,--output");
   const std::string types = command->get_footer();

@@ -18,6 +18,7 @@
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "io/hub_cache.hpp"
+#include "ops/merge/token_rows.hpp"
 #include "ops/transform/layer_list.hpp"
 #include "views/dense.hpp"
 
@@ -69,6 +70,7 @@ class ModelMerge {
       list_ = &lists_.at(reference_);
     }
     if (has_ranges_) check_ranges();
+    if (!recipe_.tokenizer_source.empty()) tokens_.emplace(recipe_, models_, *reference_);
   }
 
   MergedModels merge() {
@@ -76,6 +78,7 @@ class ModelMerge {
     add_tensors();
     if (!faults_.empty()) throw Error(ErrorKind::invalid_file, format_faults(faults_), recipe_.file.string());
     if (has_ranges_) count_layers();
+    if (tokens_) tokens_->change_header(made_);
     add_origins();
     warn();
     MergedModels result;
@@ -223,12 +226,16 @@ class ModelMerge {
     }
   }
 
+  // Returns null if the model lacks the tensor.
+  const Tensor* find_if_stored(const Model& model, const std::string& name) const {
+    const Tensor* tensor = model.find(name);
+    if (tensor != nullptr) return tensor;
+    return find_weight(model, find_family_or_llama(model), find_table_name(find_family_or_llama(*reference_), name));
+  }
+
   // Returns the tensor of a source that is merged. If its model lacks the tensor, adds a fault and returns null.
   const Tensor* find(const Model& model, const std::string& name) {
-    const Tensor* tensor = model.find(name);
-    if (tensor == nullptr)
-      tensor =
-          find_weight(model, find_family_or_llama(model), find_table_name(find_family_or_llama(*reference_), name));
+    const Tensor* tensor = find_if_stored(model, name);
     if (tensor == nullptr) {
       add_fault(faults_, fmt::format("{}: {} has no such tensor", name, show_name(model)));
     } else {
@@ -251,12 +258,15 @@ class ModelMerge {
     for (const MergeSource* source : sources) inputs.push_back(find_for(*source, described, place));
     const Tensor* base = find_base(described, place);
     if (std::ranges::find(inputs, nullptr) != inputs.end() || (has_base() && base == nullptr)) return;
+    const std::string type = describe_stored_type(base != nullptr ? *base : *inputs.front());
+    const bool is_arranged = arrange_tokens(described, place, sources, inputs, base);
     const Tensor& own = base != nullptr ? *base : *inputs.front();
     if (!check_inputs_fit(name, own, inputs, sources)) return;
     const ParameterValues values = resolve_settings(recipe_, method_, *place.slice, name, place.position);
     const bool is_copy = values.has("scale") && values.get("scale") == 1;
     if (is_copy || !has_float_elements(own)) {
       if (!is_copy && inputs.size() > 1) copied_.push_back(name);
+      if (is_arranged && describe_stored_type(own) != type) types_.emplace(name, type);
       Tensor copy = own;
       if (copy.name != name) copy.file_name = nullptr;
       copy.name = std::move(name);
@@ -269,10 +279,55 @@ class ModelMerge {
       merge.keys.push_back(make_random_key(recipe_.seed, i, name));
     }
     if (base != nullptr) merge.base = *base;
-    types_.emplace(name, describe_stored_type(own));
+    types_.emplace(name, type);
     Tensor merged = make_dense(std::move(name), own.shape, DType::f32, make_merged_blob(method_, std::move(merge)));
     if (own.layout == Layout::dense) merged.attributes = own.attributes;
     made_.add(std::move(merged));
+  }
+
+  // Replaces tensors with a row for each token by those that have the rows of the result's tokens. Returns true if this
+  // is such a tensor.
+  bool arrange_tokens(const std::string& described, const Place& place, const std::vector<const MergeSource*>& sources,
+                      std::vector<const Tensor*>& inputs, const Tensor*& base) {
+    const auto axis = tokens_ && !place.name ? tokens_->find_axis(described) : std::nullopt;
+    if (!axis) return false;
+    std::vector<TokenRows::Input> donors;
+    const auto add = [&](const Model& model) {
+      const auto is_it = [&](const TokenRows::Input& input) { return input.model == &model; };
+      if (std::ranges::any_of(donors, is_it)) return;
+      const Tensor* tensor = find_if_stored(model, described);
+      if (tensor == nullptr) return;
+      used_.insert(tensor);
+      donors.push_back({&model, tensor});
+    };
+    for (const MergeSource& source : place.slice->sources) add(get_model(source));
+    if (!recipe_.base.empty()) add(*reference_);
+    const std::size_t in_slice = donors.size();
+    for (const auto& [path, model] : models_) add(*model);
+    const Tensor& first = *donors.front().tensor;
+    if (!std::ranges::all_of(donors, [&](const auto& donor) { return fits_rows(donor, first, *axis); })) return false;
+    const auto arrange = [&](const Model& model) {
+      auto found = arranged_.find({&model, described});
+      if (found == arranged_.end())
+        found = arranged_.emplace(std::pair(&model, described), tokens_->arrange(model, *axis, donors, in_slice)).first;
+      return &found->second;
+    };
+    try {
+      for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = arrange(get_model(*sources[i]));
+      if (base != nullptr) base = arrange(*reference_);
+    } catch (const Error& error) {
+      add_fault(faults_, error.message());
+    }
+    return true;
+  }
+
+  // Returns true if a tensor has its model's rows for tokens, and otherwise the shape of another tensor.
+  bool fits_rows(const TokenRows::Input& input, const Tensor& other, std::size_t axis) const {
+    Shape shape = input.tensor->shape;
+    if (axis >= shape.size() || shape[axis] != tokens_->count_rows(*input.model)) return false;
+    if (axis >= other.shape.size()) return false;
+    shape[axis] = other.shape[axis];
+    return shape == other.shape;
   }
 
   bool has_base() const {
@@ -365,6 +420,9 @@ class ModelMerge {
   std::map<const Model*, LayerList> lists_;
   const LayerList* list_ = nullptr;  // the layers of the reference; null: layers do not matter
   std::vector<std::uint64_t> kept_;  // for each layer of the result, the layer of the reference that describes it
+
+  std::optional<TokenRows> tokens_;  // std::nullopt: rows with equal ids are merged
+  std::map<std::pair<const Model*, std::string>, Tensor> arranged_;
 
   Model made_;
   MergedTypes types_;

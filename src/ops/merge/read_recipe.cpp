@@ -57,6 +57,14 @@ class RecipeReader {
               {"parameters", [&](const YamlNode& node) { recipe.settings = read_settings(node); }},
               {"dtype", [&](const YamlNode& node) { set_type(recipe, node, "dtype", false); }},
               {"out_dtype", [&](const YamlNode& node) { set_type(recipe, node, "out_dtype", true); }},
+              {"tokenizer_source", [&](const YamlNode& node) { set_tokenizer(recipe, node, "tokenizer_source"); }},
+              {"tokenizer",
+               [&](const YamlNode& node) {
+                 if (node.kind == NodeKind::null) return;
+                 recipe.tokenizer_source = "union";  // mergekit's value if the map has no source
+                 read_map(node, "tokenizer",
+                          {{"source", [&](const YamlNode& source) { set_tokenizer(recipe, source, "source"); }}});
+               }},
               {"name", [](const YamlNode&) {}}});
     if (recipe.method.empty()) fail_missing(root, "merge_method", "name a method such as linear");
     if (models == nullptr && slices == nullptr) fail_missing(root, "models", "list models to merge, or slices of them");
@@ -126,6 +134,10 @@ class RecipeReader {
     if (!type) fail(node, key, "float32, float16 or bfloat16");
     if (is_last || !has_last_type_) recipe.dtype = type;
     has_last_type_ = has_last_type_ || is_last;
+  }
+
+  void set_tokenizer(MergeRecipe& recipe, const YamlNode& node, std::string_view key) const {
+    if (node.kind != NodeKind::null) recipe.tokenizer_source = read_model(node, key).string();
   }
 
   double read_number(const YamlNode& node, std::string_view key) const {

@@ -1,11 +1,7 @@
 // The revision that cuts the vocabulary: it keeps the first rows of the embedding and of the output matrix, and their
 // tokens.
-//
-// For a family that Poise knows these are the tensors whose shape in its table has the vocabulary's size. For other
-// models they are the tensors outside the layers whose first dimension is the configuration's vocab_size.
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,11 +14,8 @@
 
 #include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
-#include "bytes/utf8.hpp"
-#include "family/config_json.hpp"
-#include "family/families.hpp"
-#include "formats/metadata.hpp"
 #include "ops/transform/revision.hpp"
+#include "ops/transform/token_axes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/tokens/token_types.hpp"
@@ -31,92 +24,15 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kSize = "vocab_size";  // an option, and a key of the configuration
+constexpr std::string_view kSize = "vocab_size";
 constexpr std::string_view kDropRows = "drop_rows";
 constexpr std::size_t kMostSpecial = 8;  // the most tokens that a message lists
-
-// Describes a tensor with a row, or a column, for each token.
-struct TokenAxis {
-  std::string_view tensor;
-  std::size_t axis;
-};
-
-std::vector<TokenAxis> find_by_table(const Model& model, const Family& family) {
-  std::vector<TokenAxis> found;
-  const auto find = [&](std::span<const TensorRow> rows) {
-    for (const TensorRow& row : rows) {
-      const auto* axis = std::ranges::find(row.axes, &axis::vocabulary);
-      const Tensor* tensor = axis == row.axes.end() ? nullptr : find_weight(model, family, row.name);
-      const auto number = static_cast<std::size_t>(axis - row.axes.begin());
-      if (tensor != nullptr && number < tensor->shape.size()) found.push_back({tensor->name, number});
-    }
-  };
-  find(family.tensors.first);
-  find(family.tensors.last);
-  return found;
-}
-
-bool has_number(std::string_view name) {
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view word = name.substr(begin, end - begin);
-    if (!word.empty() && std::ranges::all_of(word, is_ascii_digit)) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-const Attributes& find_text_keys(const Model& model) {
-  const Attributes* text = model.config_json.get_if<Attributes>("text_config");
-  return text != nullptr && text->find(kSize) != nullptr ? *text : model.config_json;
-}
-
-// Returns the tensors that have an axis of tokens. Throws bad_argument if there are none. count_rows() checks that the
-// axes are equally long.
-std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option) {
-  std::vector<TokenAxis> found = find_by_table(model, find_family_or_llama(model));
-  if (!found.empty()) return found;
-  const auto* size = find_text_keys(model).get_if<std::uint64_t>(kSize);
-  if (size == nullptr)
-    refuse_option(option,
-                  "the model has no embedding by a name that Poise knows, and no configuration with vocab_size");
-  for (const Tensor& tensor : model.tensors()) {
-    if (!tensor.shape.empty() && tensor.shape.front() == *size && !has_number(tensor.name))
-      found.push_back({tensor.name, 0});
-  }
-  if (found.empty())
-    refuse_option(option, fmt::format("no tensor outside the layers has a row for each of the {} tokens", *size));
-  return found;
-}
-
-std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option) {
-  const auto count_tokens = [&](const TokenAxis& row) { return model.find(row.tensor)->shape[row.axis]; };
-  const std::uint64_t rows = count_tokens(axes.front());
-  for (const TokenAxis& row : axes) {
-    if (count_tokens(row) != rows)
-      refuse_option(option, fmt::format("{} has {} rows for tokens, and {} has {}", axes.front().tensor, rows,
-                                        row.tensor, count_tokens(row)));
-  }
-  return rows;
-}
 
 // Counts the tokens, without unused ones at the end that only pad rows.
 std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused) --size;
   return size;
-}
-
-// Moves a vocabulary that attributes describe in GGUF's terms into the model.
-void move_described_vocabulary(Model& model, std::string_view option) {
-  if (model.vocabulary) return;
-  DescribedVocabulary described = make_described_vocabulary(model);
-  if (!described.problem.empty())
-    refuse_option(option,
-                  fmt::format("the vocabulary stays in attributes that Poise cannot cut: {}", described.problem));
-  if (!described.made) return;
-  model.vocabulary = std::move(described.made);
-  model.attributes = std::move(described.attributes);
 }
 
 // These functions find special tokens: a model without them runs differently, or not at all.
@@ -185,22 +101,6 @@ void cut_tokens(Revision& revision, std::uint64_t size) {
                                          lost == 0 ? "" : fmt::format(", with {}", format_count(lost, "merge"))));
 }
 
-void cut_size_keys(Model& model, std::uint64_t size) {
-  if (model.config || model.config_json.find(kSize) != nullptr)
-    change_config(model, {{std::string(kSize), size}}, model.origin.path.string());
-  // Families that Poise does not know may have the key in this object.
-  const auto* text = model.config_json.get_if<Attributes>("text_config");
-  if (text != nullptr && text->find(kSize) != nullptr) {
-    Attributes changed = *text;
-    changed.set(std::string(kSize), size);
-    Attributes config = model.config_json;
-    config.set("text_config", std::move(changed));
-    parse_config(model, std::move(config), model.origin.path.string());
-  }
-  const std::string key = fmt::format("{}.{}", model.card.model_type, kSize);
-  if (model.attributes.find(key) != nullptr) model.attributes.set(key, size);
-}
-
 }  // namespace
 
 void cut_vocabulary(Revision& revision, const ConvertOptions& options) {
@@ -213,7 +113,7 @@ void cut_vocabulary(Revision& revision, const ConvertOptions& options) {
   if (options.drop_rows && !model.vocabulary)
     refuse_option(option, "the model has no vocabulary, so no row is known to be without a token");
   const std::vector<TokenAxis> axes = find_token_axes(model, option);
-  const std::uint64_t rows = count_rows(model, axes, option);
+  const std::uint64_t rows = count_token_rows(model, axes, option);
   const std::uint64_t size = options.vocab_size ? *options.vocab_size : count_used_tokens(*model.vocabulary);
   if (size == 0) refuse_option(option, "a model has at least 1 token");
   if (options.vocab_size && size > rows)
@@ -227,7 +127,7 @@ void cut_vocabulary(Revision& revision, const ConvertOptions& options) {
     revision.changes.push_back(fmt::format("{} of {} rows for tokens stay", size, rows));
     std::unordered_map<std::string, std::size_t> cut;
     for (const TokenAxis& row : axes) cut.emplace(row.tensor, row.axis);
-    cut_size_keys(model, size);
+    set_vocabulary_size(model, size);
     revision.change_tensors([&](Tensor& tensor) {
       const auto found = cut.find(tensor.name);
       if (found != cut.end())

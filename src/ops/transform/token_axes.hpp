@@ -1,0 +1,38 @@
+// Finds the tensors of a model that have a row for each token, and the keys that count tokens.
+//
+// For a family that Poise knows these are the tensors whose shape in its table has the vocabulary's size. For other
+// models they are the tensors outside the layers whose first dimension is the configuration's vocab_size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// Describes a tensor with a row, or a column, for each token.
+struct TokenAxis {
+  std::string_view tensor;
+  std::size_t axis;
+};
+
+// In errors of the functions below, `option` names what asks for the change.
+
+// Returns the tensors that have an axis of tokens. Throws bad_argument if there are none. The result refers to the
+// model.
+std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option);
+
+// Returns the length of these axes. Throws bad_argument if they are not equally long. Requires: there is one.
+std::uint64_t count_token_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option);
+
+// Moves a vocabulary that attributes describe in GGUF's terms into the model. Throws bad_argument if they describe one
+// that Poise cannot read.
+void move_described_vocabulary(Model& model, std::string_view option);
+
+// Sets the keys of the configuration that count the tokens, where the model has them.
+void set_vocabulary_size(Model& model, std::uint64_t size);
+
+}  // namespace poise

@@ -1,0 +1,48 @@
+// Gathers rows of several matrices: the rows of a vocabulary's tokens in the order of another vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <poise/blob.hpp>
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+struct RowSource {
+  std::uint32_t matrix;  // an index into a list of matrices
+  std::uint32_t row;
+
+  friend bool operator==(const RowSource&, const RowSource&) = default;
+};
+
+// Lists the places of each row of a result.
+class RowSources {
+ public:
+  // Appends a row, which is the mean of the rows at these places. Requires: at least one.
+  void add(std::span<const RowSource> places) {
+    places_.insert(places_.end(), places.begin(), places.end());
+    ends_.push_back(places_.size());
+  }
+
+  std::size_t size() const { return ends_.size(); }
+  // Requires: row < size().
+  std::span<const RowSource> operator[](std::size_t row) const {
+    const std::size_t begin = row == 0 ? 0 : ends_[row - 1];
+    return std::span(places_).subspan(begin, ends_[row] - begin);
+  }
+
+ private:
+  std::vector<RowSource> places_;
+  std::vector<std::size_t> ends_;  // the end of each row's places
+};
+
+// Returns these rows as float32 numbers, decoded when they are read. The mean of several rows is added in float64.
+// Takes constant memory: for matrices that can only be read from front to back it keeps 64 MiB of rows, and makes a
+// pass over each matrix for every 64 MiB. The first axis of a matrix counts its rows; an element of a vector is a row.
+// Requires: matrices with floating-point elements, whose shapes differ in the first axis at most; places inside.
+BlobPtr gather_rows(const std::vector<Tensor>& matrices, RowSources rows);
+
+}  // namespace poise
