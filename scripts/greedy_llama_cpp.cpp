@@ -1,7 +1,8 @@
-// Prints llama.cpp's tokens of a text and of its greedy continuation, for scripts/compare_llama_cpp.py:
-// "ids of the text | ids of the continuation".
+// Prints llama.cpp's tokens of a text and of its greedy continuation, for scripts/compare_llama_cpp.py and
+// compare_llama_lora.py: "ids of the text | ids of the continuation". With an adapter, a line follows with the logits
+// of the first token after the text.
 //
-//   greedy_llama_cpp FILE.gguf TEXT COUNT
+//   greedy_llama_cpp FILE.gguf TEXT COUNT [ADAPTER.gguf SCALE]
 //
 // LLAMA is the source of llama.cpp v0.5.0, LIB the folder of its libraries (npm pack
 //   @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64): g++ -std=c++20 -O1 scripts/greedy_llama_cpp.cpp -ILLAMA/include
@@ -17,7 +18,7 @@
 #include "llama.h"
 
 int main(int count, char** arguments) {
-  if (count != 4) return 2;
+  if (count != 4 && count != 6) return 2;
   llama_log_set([](ggml_log_level level, const char* text,
                    void*) { level >= GGML_LOG_LEVEL_ERROR ? (void)std::fputs(text, stderr) : void(); },
                 nullptr);
@@ -33,6 +34,11 @@ int main(int count, char** arguments) {
   of_context.type_k = of_context.type_v = GGML_TYPE_F32;
   llama_context* context = llama_init_from_model(model, of_context);
   if (context == nullptr) return 1;
+  if (count == 6) {
+    llama_adapter_lora* adapter = llama_adapter_lora_init(model, arguments[4]);
+    float scale = std::strtof(arguments[5], nullptr);
+    if (adapter == nullptr || llama_set_adapters_lora(context, &adapter, 1, &scale) != 0) return 1;
+  }
   const llama_vocab* vocabulary = llama_model_get_vocab(model);
   const auto length = static_cast<int>(std::strlen(arguments[2]));
   std::vector<llama_token> tokens(static_cast<std::size_t>(length) + 8);
@@ -40,13 +46,16 @@ int main(int count, char** arguments) {
                                                                     static_cast<int>(tokens.size()), true, false))));
   for (const llama_token token : tokens) std::printf("%d ", token);
   std::printf("|");
+  std::vector<float> first;
   for (int i = 0; i < std::atoi(arguments[3]); ++i) {
     if (llama_decode(context, llama_batch_get_one(tokens.data(), static_cast<int>(tokens.size()))) != 0) return 1;
     const float* logits = llama_get_logits_ith(context, -1);
+    if (i == 0) first.assign(logits, logits + llama_vocab_n_tokens(vocabulary));
     const auto best =
         static_cast<llama_token>(std::max_element(logits, logits + llama_vocab_n_tokens(vocabulary)) - logits);
     std::printf(" %d", best);
     tokens = {best};
   }
   std::puts("");
+  for (const float logit : count == 6 ? first : std::vector<float>()) std::printf("%.9g ", static_cast<double>(logit));
 }

@@ -267,6 +267,11 @@ class Extraction {
                       difference.name));
       return;
     }
+    if (plan_ && !plan_->positions.empty() && name == plan_->positions) {
+      report_.warnings.push_back(
+          fmt::format("{} differs and is left out: llama.cpp adds no adapter to learned positions", difference.name));
+      return;
+    }
     const TensorDifference::Values& values = *difference.values;
     const double elements = static_cast<double>(base.elements());
     const double squares = values.rms * values.rms * elements;

@@ -14,7 +14,10 @@
 #include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
 #include "family/check.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
+#include "family/tensor_table.hpp"
+#include "family/text_model.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "syntax/element_value.hpp"
@@ -58,7 +61,8 @@ class AdapterReader {
  public:
   AdapterReader(const Model& file, const Model* base) : file_(file), base_(base) {
     if (base == nullptr) return;
-    architecture_ = find_family_architecture(base->card.model_type);
+    const auto text = keep_text_model(Model(base->header()), WeightReader::llama_cpp, false);
+    architecture_ = find_family_architecture(text ? text->model.card.model_type : base->card.model_type);
     if (!base->config) return;
     const auto count = [](std::int64_t heads) { return heads > 0 ? static_cast<std::uint64_t>(heads) : 0; };
     heads_ = {count(base->config->num_attention_heads), count(base->config->num_key_value_heads)};
@@ -222,11 +226,9 @@ struct Pairs {
 
 class AdapterMaker {
  public:
-  AdapterMaker(const Adapter& adapter, const Model& base)
-      : adapter_(adapter),
-        base_(base),
-        family_(find_family_or_llama(base)),
-        architecture_(find_family_architecture(base.card.model_type)) {
+  // `family` knows the names of the adapter's matrices; `base` is the text model of a multimodal base.
+  AdapterMaker(const Adapter& adapter, const Model& base, const Family& family)
+      : adapter_(adapter), base_(base), family_(family), architecture_(find_family_architecture(base.card.model_type)) {
     if (architecture_ == nullptr)
       throw Error(ErrorKind::unsupported, fmt::format("Poise does not know llama.cpp's names for {} models",
                                                       base.card.model_type.empty() ? "other" : base.card.model_type));
@@ -237,6 +239,7 @@ class AdapterMaker {
 
   Model make() {
     require_thin_matrices_alone();
+    require_applied_matrices();
     choose_alpha();
     std::vector<std::string_view> strangers;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
@@ -261,14 +264,28 @@ class AdapterMaker {
                   fmt::format("the adapter holds whole tensors ({}), which llama.cpp does not load from an adapter: "
                               "merge it into its base instead",
                               adapter_.whole.front().name));
-    if (!base_.config->tie_word_embeddings) return;
+  }
+
+  // Refuses matrices for which llama.cpp loads an adapter and then ignores it, or stops. It reads the A of an embedding
+  // transposed, and stops when the embedding is the output matrix, too.
+  void require_applied_matrices() const {
+    const bool is_tied = base_.config->tie_word_embeddings;
+    const std::optional<DecoderPlan> plan = find_known_plan(base_);
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
       const std::string name = find_table_name(family_, matrix.name);
-      if (name == family_.output)
-        throw Error(ErrorKind::unsupported,
-                    fmt::format("the adapter changes {}, which is the embedding in this base: llama.cpp has no such "
-                                "matrix; merge the adapter into its base instead",
-                                name));
+      std::string_view reason;
+      if (is_tied && name == family_.output) {
+        reason = "which is the embedding in this base: llama.cpp has no such matrix";
+      } else if (is_tied && name == family_.embedding) {
+        reason = "which is the output matrix, too, in this base: llama.cpp stops at such an adapter";
+      } else if (plan && !plan->positions.empty() && name == plan->positions) {
+        reason = "learned positions: llama.cpp adds no adapter to them";
+      } else {
+        continue;
+      }
+      throw Error(ErrorKind::unsupported, fmt::format("the adapter changes {}, {}; merge the adapter into its base "
+                                                      "instead",
+                                                      name, reason));
     }
   }
 
@@ -385,6 +402,9 @@ std::optional<Adapter> read_adapter(const Model& file, const Model* base) {
   return AdapterReader(file, base).read();
 }
 
-Model make_adapter(const Adapter& adapter, const Model& base) { return AdapterMaker(adapter, base).make(); }
+Model make_adapter(const Adapter& adapter, const Model& base) {
+  const auto text = keep_text_model(Model(base.header()), WeightReader::llama_cpp, false);
+  return AdapterMaker(adapter, text ? text->model : base, find_family_or_llama(base)).make();
+}
 
 }  // namespace poise::gguf

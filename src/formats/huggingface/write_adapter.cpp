@@ -11,7 +11,9 @@
 
 #include <poise/error.hpp>
 
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
+#include "family/tensor_table.hpp"
 #include "views/dense.hpp"
 #include "views/strided.hpp"
 
@@ -32,7 +34,9 @@ std::string find_leaf(std::string_view module) { return std::string(module.subst
 class Making {
  public:
   Making(const Adapter& adapter, const Model& base)
-      : adapter_(adapter), base_(base), family_(find_family_or_llama(base)) {}
+      : adapter_(adapter), base_(base), family_(find_family_or_llama(base)) {
+    if (const auto plan = find_known_plan(base)) positions_ = plan->positions;
+  }
 
   Model make() {
     if (!adapter_.whole.empty())
@@ -60,7 +64,7 @@ class Making {
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: PEFT adapts the weights of modules, whose names end in .weight", name));
     const std::string module = name.substr(0, name.size() - kWeight.size());
-    const bool is_embedding = name == family_.embedding;
+    const bool is_embedding = name == family_.embedding || name == positions_;
     LowRank change = matrix.change;
     if (is_embedding && !change.transposed) {
       std::swap(change.left, change.right);
@@ -126,6 +130,7 @@ class Making {
   const Adapter& adapter_;
   const Model& base_;
   const Family& family_;
+  std::string positions_;  // the name of the learned positions, an embedding; empty: the model has none
   Model model_;
   std::map<std::uint64_t, std::size_t> ranks_;
   std::map<double, std::size_t> alphas_;
