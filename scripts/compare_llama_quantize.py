@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Compares files that Poise and llama-quantize quantize from the same model, tensor by tensor: types and bytes.
 
-    compare_llama_quantize.py POISE LLAMA_CPP QUANTIZE [MODEL]
+    compare_llama_quantize.py POISE LLAMA_CPP QUANTIZE [MODEL [TYPE...]]
 
 POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; QUANTIZE the
 program of scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide by default. Needs NumPy.
 
 Compares every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older
-format, and with the same one in GGUF. The weights of the matrix are random, some are 0. Prints a table with the numbers
-of equal tensors; exits with 1 if one differs.
+format, and with the same one in GGUF. The weights of the matrix are random, some are 0. Types that need a matrix have
+to be refused by both programs without one. llama-quantize has no nvfp4, which compare_ggml.py compares. Prints a table
+with the numbers of equal tensors; exits with 1 if one differs. TYPE... are the rows to compare; all without one.
 """
 import os
 import struct
@@ -30,8 +31,15 @@ PURE = {
     "q4_k": 14,
     "q5_k": 16,
     "q6_k": 18,
+    "iq2_xxs": 19,
+    "iq2_xs": 20,
+    "iq3_xxs": 23,
+    "iq1_s": 24,
     "iq4_nl": 25,
+    "iq3_s": 26,
+    "iq2_s": 29,  # IQ2_M: the types of IQ2_S are iq2_xs
     "iq4_xs": 30,
+    "iq1_m": 31,
     "tq1_0": 36,
     "tq2_0": 37,
     "mxfp4": 38,
@@ -51,8 +59,15 @@ RECIPES = {
 }
 
 
+NEED_IMATRIX = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs"}
+
+
 def run(*command):
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
+
+
+def is_refused(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True).returncode != 0
 
 
 def write_older(path, weights):
@@ -113,24 +128,24 @@ def main():
         write_gguf(make_path("imatrix.gguf"), weights, gguf)
         print("| type | equal tensors | with an imatrix | the same in GGUF |\n|---|---|---|---|")
         for name, number in {**PURE, **RECIPES}.items():
+            if len(rest) > 1 and name not in rest[1:]:
+                continue
             cells = []
             for ours, theirs in (
                 ([], []),
                 (["--imatrix", make_path("older.dat")], [make_path("older.dat")]),
                 (["--imatrix", make_path("imatrix.gguf")], [make_path("older.dat")]),
             ):
-                run(quantize, make_path("f32.gguf"), make_path("theirs.gguf"), number, int(name in PURE), *theirs)
-                run(
-                    poise,
-                    "convert",
-                    make_path("f32.gguf"),
-                    "-o",
-                    make_path("ours.gguf"),
-                    "--force",
-                    "--quantize",
-                    name,
-                    *ours,
-                )
+                source, result = make_path("f32.gguf"), make_path("ours.gguf")
+                their_command = (quantize, source, make_path("theirs.gguf"), number, int(name in PURE), *theirs)
+                our_command = (poise, "convert", source, "-o", result, "--force", "--quantize", name, *ours)
+                if name in NEED_IMATRIX and not ours:
+                    both = is_refused(*their_command) and is_refused(*our_command)
+                    failed |= not both
+                    cells.append("refused" if both else "refused by one program")
+                    continue
+                run(*their_command)
+                run(*our_command)
                 expected, found = read_tensors(make_path("theirs.gguf"), gguf), read_tensors(
                     make_path("ours.gguf"), gguf
                 )
