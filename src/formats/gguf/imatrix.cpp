@@ -13,6 +13,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/utf8.hpp"
+#include "family/families.hpp"
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/input.hpp"
@@ -132,6 +133,16 @@ Imatrix read_older(const std::filesystem::path& path) {
   return imatrix;
 }
 
+// Returns llama.cpp's name of a tensor, for a multimodal model that of its text model; std::nullopt without one.
+std::optional<gguf::TensorName> find_known_name(std::string_view tensor, std::string_view model_type) {
+  const Family* family = find_family(model_type);
+  const bool is_multimodal = family != nullptr && !family->text_type.empty();
+  const gguf::Architecture* architecture =
+      gguf::find_family_architecture(is_multimodal ? family->text_type : model_type);
+  if (architecture == nullptr) return std::nullopt;
+  return gguf::find_gguf_name(*architecture, is_multimodal ? find_table_name(*family, tensor) : std::string(tensor));
+}
+
 }  // namespace
 
 Imatrix read_imatrix(const std::filesystem::path& path) {
@@ -164,8 +175,7 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
 }
 
 std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type) {
-  const gguf::Architecture* architecture = gguf::find_family_architecture(model_type);
-  const auto known = architecture == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture, tensor);
+  const auto known = find_known_name(tensor, model_type);
   if (!known) return std::nullopt;
   return ImportancePlace{known->name, static_cast<std::size_t>(known->expert.value_or(0))};
 }
@@ -174,8 +184,7 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::st
                                                                          std::string_view model_type,
                                                                          std::size_t columns,
                                                                          std::size_t matrices) const {
-  const gguf::Architecture* architecture = gguf::find_family_architecture(model_type);
-  const auto known = architecture == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture, tensor);
+  const auto known = find_known_name(tensor, model_type);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;
