@@ -120,8 +120,14 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
   std::uint64_t left = 64 << 10;
   while (!list.empty()) {
     const std::size_t end = std::min(list.find('\n'), list.size());
-    auto tensor = parse_listed_tensor(list.substr(0, end), left);
+    const std::string_view line = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
+    if (line.starts_with('@')) {  // "@KEY TEXT" is an entry of the file's metadata
+      const std::size_t space = std::min(line.find(' '), line.size());
+      model.attributes.set(std::string(line.substr(1, space - 1)), line.substr(std::min(space + 1, line.size())));
+      continue;
+    }
+    auto tensor = parse_listed_tensor(line, left);
     if (!tensor || !is_utf8(tensor->name) || model.find(tensor->name) != nullptr) continue;
     left -= tensor->size_bytes();
     model.add(*std::move(tensor));
@@ -184,6 +190,10 @@ std::vector<SchemeSeed> list_scheme_seeds() {
        R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized", )"
        R"("config_groups": {"g": {"weights": {"num_bits": 8, "strategy": "block", "block_structure": "6x24"}}}}})",
        list({"weight i8 01fe 8 32", "weight_scale f16 003c 2 2", "weight_zero_point i8 01 2 2"})},
+      {"torchao", R"({"quantization_config": {"quant_method": "torchao"}})",
+       R"(@m.weight {"_type": "IntxUnpackedToInt8Tensor", "_data": {"block_size": [1, 16]}})"
+       "\n" +
+           list({"_weight_qdata i8 01fe 8 32", "_weight_scale f16 003c 8 2", "_weight_zero_point i8 01 8 2"})},
       {"gptq-file",
        "{}",
        list({"qweight i32 7654 4 8", "qzeros i32 77 2 1", "scales f16 003c 2 8", "g_idx i32 0000000001000000 32"}),

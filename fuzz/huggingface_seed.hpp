@@ -14,8 +14,8 @@ namespace poise::fuzz {
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
 
 // Writes model.safetensors with the tensors of a list, one a line: "NAME TYPE HEX LENGTH..." is a tensor of that type
-// (f16) with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are not tensors, and those
-// that go beyond 64 KiB.
+// (f16) with these dimensions, whose elements repeat the bytes of HEX. "@KEY TEXT" is an entry of the file's metadata.
+// Leaves out other lines, and tensors that go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 
 // Describes a directory of a scheme: config.json or the file that describes the quantization, and a list of tensors.

@@ -661,6 +661,9 @@ void write_dictionaries(const SeedWriter& seeds) {
                                "\"gptq\"",
                                "\"awq\"",
                                "\"compressed-tensors\"",
+                               "\"torchao\"",
+                               "@m.weight {\"_type\": \"Int4Tensor\", \"_data\": {\"block_size\": [1, 16]}}\n",
+                               "m._weight_qdata i8 01fe 8 32\n",
                                "\"bits\":",
                                "\"group_size\":",
                                "\"modules_to_not_convert\":[",
@@ -670,7 +673,8 @@ void write_dictionaries(const SeedWriter& seeds) {
                                " bf16 803f ",
                                " i64 ff "});
   words["recipe"].insert({"merge_method: ", "models:\n", "- model: ", "layer_range: [0, 2]", "parameters:\n",
-                          "slices:\n", "sources:\n", "filter: ", "value: ", "&a ", "*a", "|-\n", "!!str ", "dtype: "});
+                          "slices:\n", "sources:\n", "filter: ", "value: ", "&a ", "*a", "|-\n", "!!str ",
+                          "dtype: ", "tokenizer_source: union"});
   words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"",
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",

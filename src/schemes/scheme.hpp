@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -43,13 +44,19 @@ struct QuantizationScheme;
 // Finds the tensors of a matrix by the suffix after the matrix's name.
 class MatrixParts {
  public:
-  MatrixParts(const Model& model, std::string name, const QuantizationScheme& scheme)
-      : model_(model), name_(std::move(name)), scheme_(scheme) {}
+  // The texts of a file's metadata by their keys.
+  using Texts = std::unordered_map<std::string_view, const std::string*>;
+
+  // `texts` may be null. Requires: it outlives this.
+  MatrixParts(const Model& model, std::string name, const QuantizationScheme& scheme, const Texts* texts = nullptr)
+      : model_(model), name_(std::move(name)), scheme_(scheme), texts_(texts) {}
 
   const std::string& name() const { return name_; }  // "model.layers.0.mlp.down_proj"
   // find() returns null if the tensor is missing; require() fails.
   const Tensor* find(std::string_view ending) const;
   const Tensor& require(std::string_view ending) const;
+  // Returns a text in the metadata of the model's files; null if it is missing.
+  const std::string* find_text(std::string_view key) const;
   // Returns the tensor, which must be dense, with one of these types and that shape.
   const Tensor& require(std::string_view ending, std::initializer_list<DType> types, const Shape& shape) const;
   // Returns the data of a tensor, which must be dense, with one of these types.
@@ -64,6 +71,7 @@ class MatrixParts {
   const Model& model_;
   std::string name_;
   const QuantizationScheme& scheme_;
+  const Texts* texts_;
 };
 
 // The quant_method of AutoRound's directories, which has several schemes.
@@ -92,6 +100,9 @@ struct QuantizationScheme {
   // Returns warnings if these matrices of the scheme contradict the configuration. Null: they cannot.
   std::vector<std::string> (*doubts)(const Model& model, const QuantizationConfig& config,
                                      std::span<const std::string> matrices) = nullptr;
+  // Returns true for the entries of a file's metadata that describe parts, and mean nothing for a folded matrix. Null:
+  // there are none.
+  bool (*describes_tensors)(std::string_view key, const Value& value) = nullptr;
   // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
@@ -205,6 +216,9 @@ extern const QuantizationScheme kMxfp4;
 namespace quark {
 extern const QuantizationScheme kQuark;
 }  // namespace quark
+namespace torchao {
+extern const QuantizationScheme kTorchao;
+}  // namespace torchao
 namespace nvfp4 {
 extern const QuantizationScheme kModelOpt;
 extern const QuantizationScheme kCompressed;

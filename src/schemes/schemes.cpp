@@ -36,6 +36,7 @@ constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>({&schem
                                                                           &schemes::auto_round::kCodes,
                                                                           &schemes::bitnet::kBitNet,
                                                                           &schemes::quark::kQuark,
+                                                                          &schemes::torchao::kTorchao,
                                                                           &schemes::bitsandbytes::k4Bit,
                                                                           &schemes::bitsandbytes::k8Bit,
                                                                           &schemes::hqq::kHqq,
@@ -78,7 +79,11 @@ class Folding {
   Folding(const Model& model, const FoundQuantization& found)
       : Folding(model, *found.config, find_schemes(found.method)) {}
   Folding(const Model& model, const Attributes& config, std::vector<const QuantizationScheme*> schemes)
-      : model_(model), config_(config), schemes_(std::move(schemes)) {}
+      : model_(model), config_(config), schemes_(std::move(schemes)) {
+    for (const auto& [key, value] : model.attributes) {
+      if (const auto* text = value.get_if<std::string>()) texts_.emplace(key, text);
+    }
+  }
 
   // Returns std::nullopt if the model has no quantized matrix.
   std::optional<Model> fold() {
@@ -97,6 +102,7 @@ class Folding {
     }
     throw_faults();
     if (matrices_.empty()) return std::nullopt;
+    drop_descriptions(result);
     for (const QuantizationScheme* scheme : schemes_) {
       for (std::string& doubt : find_doubts(*scheme))
         result.warnings.push_back({Severity::warning, std::move(doubt), {}, std::nullopt});
@@ -116,6 +122,18 @@ class Folding {
     }
     return scheme.doubts == nullptr || names.empty() ? std::vector<std::string>()
                                                      : scheme.doubts(model_, config_, names);
+  }
+
+  // Removes the entries of a file's metadata that describe the parts.
+  void drop_descriptions(Model& result) const {
+    std::vector<Attributes::Entry> left;
+    for (const Attributes::Entry& entry : result.attributes) {
+      const bool is_dropped = std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
+        return scheme->describes_tensors != nullptr && scheme->describes_tensors(entry.first, entry.second);
+      });
+      if (!is_dropped) left.push_back(entry);
+    }
+    if (left.size() < result.attributes.size()) result.attributes = Attributes::from_unique(std::move(left));
   }
 
   static std::optional<std::string_view> remove_ending(std::string_view name, std::string_view ending) {
@@ -158,7 +176,7 @@ class Folding {
   }
 
   void add(Model& result, const Matrix& matrix) {
-    const MatrixParts parts(model_, matrix.name, *matrix.scheme);
+    const MatrixParts parts(model_, matrix.name, *matrix.scheme, &texts_);
     attempt([&] {
       Tensor tensor = matrix.scheme->fold(parts, config_);
       tensor.name = matrix.name + std::string(matrix.scheme->folded);
@@ -226,6 +244,7 @@ class Folding {
   const Model& model_;
   QuantizationConfig config_;
   std::vector<const QuantizationScheme*> schemes_;
+  MatrixParts::Texts texts_;  // of the model's attributes
   std::vector<Matrix> matrices_;
   std::map<std::string_view, std::size_t> of_tensor_;  // maps the name of a part to the index of its matrix
   std::set<std::size_t> made_;
@@ -393,6 +412,12 @@ bool QuantizationConfig::has(std::string_view key) const {
 }
 
 const Tensor* MatrixParts::find(std::string_view ending) const { return model_.find(name_ + std::string(ending)); }
+
+const std::string* MatrixParts::find_text(std::string_view key) const {
+  if (texts_ == nullptr) return nullptr;
+  const auto found = texts_->find(key);
+  return found == texts_->end() ? nullptr : found->second;
+}
 
 const Tensor& MatrixParts::require(std::string_view ending) const {
   const Tensor* tensor = find(ending);

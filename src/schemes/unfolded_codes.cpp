@@ -24,6 +24,7 @@ constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scale
                                                             {".weight", ".weight.absmax", "bitsandbytes"},
                                                             {".weight", ".SCB", "bitsandbytes"},
                                                             {".weight", ".scales", "MLX"},
+                                                            {"._weight_qdata", "._weight_scale", "torchao"},
                                                             {"_blocks", "_scales", "gpt-oss"}});
 
 // Returns the part of a name before the last dot.

@@ -16,14 +16,17 @@ import auto_round_directories
 import mx_directories
 import packed_directories
 import quantized_directories
+import torchao_directories
 from lora_merges import DOWN, Q, adapter, pair, thin
-from quantized_directories import FILES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
+from quantized_directories import FILES, HIDDEN, INNER, MATRICES, OTHERS, Failure, np, require, rng
+from torchao_directories import TorchaoTester
 
 CASES = {
     **quantized_directories.CASES,
     **mx_directories.CASES,
     **auto_round_directories.CASES,
     **packed_directories.CASES,
+    **torchao_directories.CASES,
 }
 SCHEMES = (
     "gptq3-gptq",
@@ -58,6 +61,9 @@ SCHEMES = (
     "bitnet",
     "quark-int4",
     "quark-mxfp4",
+    "torchao-intx4",
+    "torchao-float8-rows",
+    "torchao-int4",
 )
 WRONG = (None, -1, 0, 3, 2**31, 2**63, 0.5, "x", "", [], [0], {}, True)
 
@@ -142,7 +148,7 @@ class Breaker:
 
 
 def run(program, directory, one_in):
-    tester, breaker = Tester(program, directory), Breaker(program, directory, one_in)
+    tester, breaker = TorchaoTester(program, directory), Breaker(program, directory, one_in)
     base = {name: rng.normal(0, 0.5, shape).astype(np.float16) for name, shape in OTHERS.items()}
     for name in SCHEMES:
         (quantization, parts_of), _, _ = CASES[name]

@@ -90,7 +90,11 @@ TensorBuilder::Making TensorBuilder::read_making_of_type(Id id) const {
   }
   const std::string type = make_full_name(pickle_.global(parts[1]));
   if (type != kParameter && type != "torch.Tensor" && type != "torch.nn.parameter.Buffer")
-    fail(parts[1], ErrorKind::unsupported, fmt::format("tensors of the class {} are not read", type));
+    fail(parts[1], ErrorKind::unsupported,
+         fmt::format("tensors of the class {} are not read{}", type,
+                     type.starts_with("torchao.")
+                         ? ": save the model with transformers and torchao as safetensors, or in Python x.dequantize()"
+                         : ""));
   if (pickle_.kind(parts[2]) != Kind::tuple) fail(parts[2], ErrorKind::invalid_file, "expected a tuple of arguments");
   return {id, make_full_name(pickle_.global(parts[0])), pickle_.items(parts[2])};
 }
