@@ -277,6 +277,11 @@ poise_status poise_open(const char* path, const poise_open_options* options, poi
 // find the format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
                                poise_model** model, poise_error* error);
+// Opens a file on a server by https:// or http://, or a repository of the Hugging Face Hub or one of its files by
+// hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers; later calls request the bytes that they need. Also
+// POISE_IO when the server cannot be reached or refuses access, and POISE_BAD_ARGUMENT for other URLs.
+poise_status poise_open_url(const char* url, const poise_open_options* options, poise_model** model,
+                            poise_error* error);
 void poise_model_free(poise_model* model);
 
 typedef struct poise_model_info {
@@ -734,6 +739,177 @@ typedef struct poise_convert_report {
 // poise_string_free.
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error);
+
+// ---- Adapters, deltas, importance matrices, downloads ----------------------------------------------------
+
+typedef struct poise_extract_lora_options {
+  size_t size;
+  uint64_t rank;            // of the product for each matrix; a matrix with a shorter side gets that
+  const char* const* only;  // shell patterns of tensors to look at; none: all
+  size_t only_count;
+  const char* const* skip;
+  size_t skip_count;
+  const char* format;            // NULL: by the output's extension. GGUF has llama.cpp's form, other formats PEFT's
+  const poise_storage* storage;  // NULL: the defaults
+  poise_progress progress;
+  poise_io io;        // how both models are read
+  int32_t overwrite;  // 1: replace an existing output
+  int32_t verify;     // 1: check the digests of both models; 0: trust them
+  int32_t dry_run;    // 1: compute everything and write no file
+} poise_extract_lora_options;
+#define POISE_EXTRACT_LORA_OPTIONS_INIT \
+  { sizeof(poise_extract_lora_options), 16, NULL, 0, NULL, 0, NULL, NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0 }
+
+typedef struct poise_lora_report {
+  size_t size;
+  char format[64];    // that was written
+  uint64_t matrices;  // of the model that the adapter changes
+  uint64_t bytes_out;
+  double captured;       // the share of the squared difference that an extracted adapter has; 1 for a conversion
+  poise_string details;  // owned. JSON: {"matrices": [{"name", "shape", "rank", "rms", "captured"}], "equal": ..,
+                         // "warnings": [..], "losses": [..]}; of a conversion only the last two
+} poise_lora_report;
+#define POISE_LORA_REPORT_INIT                            \
+  {                                                       \
+    sizeof(poise_lora_report), "", 0, 0, 0.0, { NULL, 0 } \
+  }
+
+// Writes an adapter that turns the model at `base` into about the one at `tuned` (docs/lora.md). The output appears
+// whole or not at all. POISE_BAD_ARGUMENT for a rank outside 1 to 65536, a pattern that matches no tensor, models that
+// differ in no matrix, and an output that exists without `overwrite` or is an input; POISE_INVALID_FILE for a wrong
+// digest; POISE_UNSUPPORTED for a matrix without a name in the form. `report` may be NULL; otherwise free
+// report->details with poise_string_free.
+poise_status poise_extract_lora(const char* base, const char* tuned, const char* output,
+                                const poise_extract_lora_options* options, poise_lora_report* report,
+                                poise_error* error);
+
+typedef struct poise_convert_lora_options {
+  size_t size;
+  const char* base;    // the adapter's base, or its config.json; NULL: the path that the adapter names
+  const char* format;  // as in poise_extract_lora_options
+  const poise_storage* storage;
+  poise_progress progress;
+  poise_io io;        // how the base is read
+  int32_t overwrite;  // 1: replace an existing output
+  int32_t dry_run;    // 1: check everything and write no file
+  int32_t reserved;
+} poise_convert_lora_options;
+#define POISE_CONVERT_LORA_OPTIONS_INIT \
+  { sizeof(poise_convert_lora_options), NULL, NULL, NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 0, 0 }
+
+// Writes an adapter of PEFT in llama.cpp's form, or the reverse. POISE_BAD_ARGUMENT for an adapter that has the form
+// already, and without a base; POISE_INVALID_FILE, listing its faults; POISE_UNSUPPORTED for kinds of adapters that
+// Poise does not merge, for whole tensors, and for matrices without a name in the form. `report` is as above.
+poise_status poise_convert_lora(const char* adapter, const char* output, const poise_convert_lora_options* options,
+                                poise_lora_report* report, poise_error* error);
+
+typedef struct poise_delta_options {
+  size_t size;
+  const poise_storage* storage;  // NULL: zstd_level 3, and the least alignment
+  poise_progress progress;
+  poise_io io;        // how both models are read
+  int32_t overwrite;  // 1: replace an existing output
+  int32_t dry_run;    // 1: compute everything and write no file
+  int32_t reserved;
+} poise_delta_options;
+#define POISE_DELTA_OPTIONS_INIT \
+  { sizeof(poise_delta_options), NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 0, 0 }
+
+typedef struct poise_delta_report {
+  size_t size;
+  char base[72];       // the hash of the base: poise_model_hash.sha256
+  uint64_t equal;      // tensors that both models have alike
+  uint64_t changed;    // the other tensors
+  uint64_t bytes_in;   // of both models
+  uint64_t bytes_out;  // of the delta
+  double seconds;
+  poise_string details;  // owned. JSON: {"changed": [{"name", "form", "changed", "elements", "bytes"}],
+                         // "removed": [..], "fields": [..]}
+} poise_delta_report;
+#define POISE_DELTA_REPORT_INIT                                  \
+  {                                                              \
+    sizeof(poise_delta_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
+  }
+
+// Writes a file with what the model at `tuned` changes in the one at `base`, from which
+// poise_convert_options.delta makes it again (docs/deltas.md). POISE_BAD_ARGUMENT for an output that exists without
+// `overwrite` or is an input; POISE_INVALID_FILE for a wrong digest; POISE_UNSUPPORTED for a tensor that zTensor cannot
+// hold. `report` may be NULL; otherwise free report->details with poise_string_free.
+poise_status poise_make_delta(const char* base, const char* tuned, const char* output,
+                              const poise_delta_options* options, poise_delta_report* report, poise_error* error);
+
+typedef struct poise_imatrix_options {
+  size_t size;
+  uint64_t chunk_size;     // tokens that are computed together
+  uint64_t chunks;         // the largest number of chunks; 0: all
+  const char* dataset;     // the text's name, for the file; NULL: none
+  const char* const* add;  // paths of importance matrices whose sums are added
+  size_t add_count;
+  uint64_t threads;         // the largest number; 0: one per processor
+  poise_progress progress;  // counts chunks instead of bytes
+  int32_t process_output;   // 1: measures the output matrix, too
+  int32_t exact;            // 1: as in poise_session_options
+  int32_t overwrite;        // 1: replace an existing output
+  int32_t reserved;
+} poise_imatrix_options;
+#define POISE_IMATRIX_OPTIONS_INIT \
+  { sizeof(poise_imatrix_options), 512, 0, NULL, NULL, 0, 0, POISE_PROGRESS_INIT, 0, 0, 0, 0 }
+
+typedef struct poise_imatrix_report {
+  size_t size;
+  uint64_t entries;  // matrices, or stacks of all experts' matrices
+  uint64_t chunks;
+  uint64_t chunk_size;
+  poise_string details;  // owned. JSON: {"datasets": [..], "unused_experts": [{"entry", "experts", "count"}]}
+} poise_imatrix_report;
+#define POISE_IMATRIX_REPORT_INIT                      \
+  {                                                    \
+    sizeof(poise_imatrix_report), 0, 0, 0, { NULL, 0 } \
+  }
+
+// Computes a text, and writes the mean squares of the inputs of each matrix, for poise_convert_options.imatrix
+// (docs/quantization.md): as GGUF, or in llama-imatrix's older format if the output's name ends in ".dat". `text` has
+// `text_size` bytes; tokens at its end that fill no chunk are left out. `model` NULL: only the files of `add` are added
+// up, and `text` may be NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or beyond the
+// model's context, for files of different models, and for an output that exists without `overwrite` or is an input;
+// POISE_UNSUPPORTED for a model that Poise does not run. `report` may be NULL; otherwise free report->details with
+// poise_string_free.
+poise_status poise_measure_imatrix(const poise_model* model, const char* text, size_t text_size, const char* output,
+                                   const poise_imatrix_options* options, poise_imatrix_report* report,
+                                   poise_error* error);
+
+typedef struct poise_fetch_options {
+  size_t size;
+  const char* output;       // a directory for plain files; NULL: the Hub's cache on this machine
+  const char* const* only;  // shell patterns of file names; none: all
+  size_t only_count;
+  uint64_t parallel;  // files at once, 1 to 16
+  poise_progress progress;
+  int32_t overwrite;  // 1: replaces files in `output` whose content differs
+  int32_t reserved;
+} poise_fetch_options;
+#define POISE_FETCH_OPTIONS_INIT \
+  { sizeof(poise_fetch_options), NULL, NULL, 0, 4, POISE_PROGRESS_INIT, 0, 0 }
+
+typedef struct poise_fetch_report {
+  size_t size;
+  poise_string directory;  // owned: the directory with the files, for poise_open
+  char commit[72];
+  uint64_t files;       // of the selection
+  uint64_t kept;        // files that were complete already
+  uint64_t bytes;       // that were received
+  uint64_t bytes_kept;  // that were there: whole files, and the beginnings of others
+} poise_fetch_report;
+#define POISE_FETCH_REPORT_INIT \
+  { sizeof(poise_fetch_report), {NULL, 0}, "", 0, 0, 0, 0 }
+
+// Downloads hf://ORG/NAME[@REVISION][/FILE] and checks the digest of each file (docs/remote.md). After an interrupted
+// call, the next one goes on. POISE_BAD_ARGUMENT for other URLs, for a pattern that matches no file, and for an
+// existing file with another content without `overwrite`; POISE_UNSUPPORTED for a file without a digest;
+// POISE_INVALID_FILE for a wrong digest; and what poise_open_url returns. `report` may be NULL; otherwise free
+// report->directory with poise_string_free.
+poise_status poise_fetch(const char* url, const poise_fetch_options* options, poise_fetch_report* report,
+                         poise_error* error);
 
 // ---- Writing ---------------------------------------------------------------------------------------------
 //

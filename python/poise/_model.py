@@ -201,6 +201,16 @@ def open(path: Path, *, io: str = "map") -> Model:
     return Model._from_core(_poise.Model(os.fspath(path), io))
 
 
+def open_url(url: str) -> Model:
+    """Opens a file on a server by https:// or http://, or a repository of the Hugging Face Hub or one of its files by
+    hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers only; tensors request their bytes when they are read.
+
+    HF_TOKEN and HF_ENDPOINT apply as in the command. Raises what open() raises: InputOutputError also if the server
+    cannot be reached or refuses access, BadArgumentError for other URLs.
+    """
+    return Model._from_core(_poise.Model.from_url(url))
+
+
 def open_bytes(data: typing.Any, name: str = "") -> Model:
     """Opens a file in memory: bytes, an object with the buffer protocol, a whole io.BytesIO, or the unread rest of
     another binary file object. It is copied once. name: is shown as the path in messages; its extension may help to

@@ -238,6 +238,104 @@ class DiffReport(_Short):
 
 
 @dataclass(frozen=True)
+class ExtractedMatrix:
+    """A matrix that an extracted adapter changes."""
+
+    name: str
+    shape: tuple[int, ...]
+    rank: int
+    rms: float  #: of the difference of both models
+    captured: float  #: the share of the difference's sum of squares that the product has: 0 to 1
+
+
+@dataclass(frozen=True, repr=False)
+class ExtractLoraReport(_Short):
+    """The report of extract_lora()."""
+
+    format: str
+    output: str | None  #: None for a dry run
+    matrices: list[ExtractedMatrix]
+    captured: float  #: of all these matrices together
+    equal: int  #: tensors that both models have alike
+    warnings: list[str]  #: what differs and is not in the adapter, one sentence each
+    losses: list[str]  #: what the format cannot hold, one sentence each
+    bytes_out: int
+    seconds: float
+
+    def _summarize(self) -> str:
+        count = _count_noun(len(self.matrices), "matrix", "matrices")
+        return f"{self.format}, {count}, {100 * self.captured:.2f} % captured, {format_bytes(self.bytes_out)} out"
+
+
+@dataclass(frozen=True, repr=False)
+class ConvertLoraReport(_Short):
+    """The report of convert_lora()."""
+
+    format: str
+    output: str | None  #: None for a dry run
+    matrices: int  #: of the model that the adapter changes
+    warnings: list[str]  #: about the adapter
+    losses: list[str]  #: what the format cannot hold, one sentence each
+    bytes_out: int
+
+    def _summarize(self) -> str:
+        return f"{self.format}, {_count_noun(self.matrices, 'matrix', 'matrices')}, {format_bytes(self.bytes_out)} out"
+
+
+@dataclass(frozen=True)
+class DeltaTensor:
+    """A tensor that a delta changes."""
+
+    name: str
+    form: str  #: "sparse", "xor" or "whole"
+    changed: int  #: elements that differ; all elements if the tensor is stored whole
+    elements: int
+    bytes: int  #: before compression
+
+
+@dataclass(frozen=True, repr=False)
+class DeltaReport(_Short):
+    """The report of make_delta()."""
+
+    output: str | None  #: None for a dry run
+    base: str  #: hash(base).model
+    equal: int  #: tensors that both models have alike
+    changed: list[DeltaTensor]
+    removed: list[str]  #: names of tensors that only the base has
+    fields: list[str]  #: "card", "config", "vocabulary", "attributes", if they differ
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+
+    def _summarize(self) -> str:
+        changed = _count_noun(len(self.changed), "changed tensor")
+        return f"{changed}, {self.equal:,} equal, {format_bytes(self.bytes_in)} in, {format_bytes(self.bytes_out)} out"
+
+
+@dataclass(frozen=True)
+class ImatrixReport:
+    """The report of measure_imatrix()."""
+
+    entries: int  #: matrices, or stacks of all experts' matrices
+    chunks: int
+    chunk_size: int
+    datasets: list[str]  #: names of the texts
+    unused_experts: dict[str, list[int]]  #: by entry, the experts that no token has chosen
+
+
+@dataclass(frozen=True)
+class FetchReport:
+    """The report of fetch()."""
+
+    directory: str  #: has the files, for open()
+    commit: str
+    files: int  #: of the selection
+    files_kept: int  #: files that were complete already
+    bytes: int  #: that were received
+    bytes_kept: int  #: that were there: whole files, and the beginnings of others
+
+
+@dataclass(frozen=True)
 class EditReport:
     """The report of edit()."""
 

@@ -34,6 +34,7 @@ void declare_memory(py::module_& module);
 void declare_model(py::module_& module);
 void declare_tensors(py::module_& module);
 void declare_operations(py::module_& module);
+void declare_making(py::module_& module);
 
 // Throws bad_argument.
 [[noreturn]] void refuse(std::string message);

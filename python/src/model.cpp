@@ -1,6 +1,7 @@
 // Models: opens them, makes them from arrays, and gives Python everything but their tensors.
 
 #include <poise/format.hpp>
+#include <poise/remote.hpp>
 #include <poise/sampling_defaults.hpp>
 #include <poise/source.hpp>
 
@@ -27,6 +28,12 @@ Owner open_path(const py::object& given, std::string_view io) {
   const ReadOptions options = read_options(io);
   const Released released;
   return std::make_shared<OpenModel>(open(path, options));
+}
+
+Owner open_server_file(const py::object& url) {
+  const std::string name = encode_utf8(url);
+  const Released released;
+  return std::make_shared<OpenModel>(open(open_url(name)));
 }
 
 Owner open_bytes(const py::object& data, const std::string& name) {
@@ -224,6 +231,7 @@ void declare_model(py::module_& module) {
   declare_vocabulary(module);
   py::class_<OpenModel, Owner>(module, "Model")
       .def(py::init(&open_path), py::arg("path"), py::arg("io") = "map")
+      .def_static("from_url", &open_server_file, py::arg("url"))
       .def_static("from_bytes", &open_bytes, py::arg("data"), py::arg("name") = "")
       .def_static("build", &build_model, py::arg("tensors"), py::arg("attributes") = py::none(),
                   py::arg("like") = py::none(), py::arg("config") = py::none(), py::arg("card") = py::none(),

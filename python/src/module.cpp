@@ -10,6 +10,7 @@ PYBIND11_MODULE(_poise, module) {
   declare_model(module);
   declare_tensors(module);
   declare_operations(module);
+  declare_making(module);
   declare_tokenizer(module);
   declare_sessions(module);
   declare_batches(module);

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <span>
-
-#include <fmt/ranges.h>
 
 #include <poise/convert.hpp>
 #include <poise/diff.hpp>
@@ -17,75 +14,19 @@
 #include <poise/values.hpp>
 #include <poise/verify.hpp>
 
-#include "bytes/number_text.hpp"
-#include "bytes/utf8.hpp"
 #include "formats/format.hpp"
 #include "long_call.hpp"
 #include "memory.hpp"
 #include "ops/check_headers.hpp"
 #include "ops/conversion.hpp"
 #include "ops/option_words.hpp"
+#include "options.hpp"
 
 namespace poise::python {
 namespace {
 
 namespace fs = std::filesystem;
 using Owner = std::shared_ptr<OpenModel>;
-
-// Converts an argument other than None. Messages contain its name.
-class Given {
- public:
-  Given(std::string_view name, py::object value) : name_(name), value_(std::move(value)) {}
-
-  // Converts the argument to T. Throws TypeError: "align is [1], expected EXPECTED".
-  template <typename T>
-  T as(std::string_view expected) const {
-    try {
-      return value_.cast<T>();
-    } catch (const py::cast_error&) {
-      throw py::type_error(message(expected));
-    }
-  }
-  std::string text() const { return as<std::string>("text"); }
-  // Throws bad_argument: "align is 3, expected EXPECTED".
-  [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
-  // Reads one of a few names. Throws bad_argument for others.
-  template <typename Choice>
-  Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
-    const std::string word = to_lower_ascii(text());
-    std::vector<std::string_view> names;
-    for (const auto& [name, choice] : choices) {
-      if (name == word) return choice;
-      names.push_back(name);
-    }
-    refuse(fmt::format("one of {}", fmt::join(names, ", ")));
-  }
-  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0 and less.
-  std::uint64_t size() const {
-    if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
-    const auto number = py::isinstance<py::str>(value_)
-                            ? parse_size(text())
-                            : std::optional(as<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
-    if (number.value_or(0) == 0) refuse(kSizeExpected);
-    return *number;
-  }
-  std::vector<std::string> patterns() const { return as<std::vector<std::string>>("a pattern or a list of them"); }
-  py::dict dict(std::string_view expected) const {
-    if (!py::isinstance<py::dict>(value_)) throw py::type_error(message(expected));
-    return value_;
-  }
-  bool is_dict() const { return py::isinstance<py::dict>(value_); }
-  bool truth() const { return parse_truth(name_, value_); }
-  fs::path path() const { return parse_path(value_); }
-
- private:
-  std::string message(std::string_view expected) const {
-    return fmt::format("{} is {}, expected {}", name_, make_short_repr(value_), expected);
-  }
-
-  std::string_view name_;
-  py::object value_;
-};
 
 void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
@@ -129,16 +70,6 @@ void add_settings(const Given& given, ConvertOptions& to) {
   for (const auto& [key, value] : parse_attributes(settings)) to.set.emplace_back(key, value);
 }
 
-IoMode parse_io(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
-
-// Describes a keyword of a function. Keywords are set in the order of their rows, since some need an earlier value.
-// Sets a field of the options from the Python keyword `name`.
-template <typename Options>
-struct Option {
-  std::string_view name;
-  void (*set)(const Given& given, Options& to);
-};
-
 // The keywords of ConvertOptions in poise/_types.py.
 constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"format", [](const Given& given, ConvertOptions& to) { to.format = given.text(); }},
@@ -152,10 +83,8 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"size", [](const Given& given, ConvertOptions& to) { find_budget("size", to).bytes = given.size(); }},
-    {"bpw",
-     [](const Given& given, ConvertOptions& to) {
-       find_budget("bpw", to).bits_per_weight = given.as<double>("a number of bits");
-     }},
+    {"bpw", [](const Given& given,
+               ConvertOptions& to) { find_budget("bpw", to).bits_per_weight = given.as<double>("a number of bits"); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
     {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.path(); }},
     {"lora", add_lora},
@@ -171,32 +100,16 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
     {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.patterns(); }},
     {"sparse",
-     [](const Given& given, ConvertOptions& to) {
-       to.sparse = given.choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}});
-     }},
+     [](const Given& given,
+        ConvertOptions&
+            to) { to.sparse = given.choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}}); }},
     {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.as<double>("a number"); }},
     {"card", [](const Given& given, ConvertOptions& to) { set_card(given.dict("a dict of fields to text"), to.card); }},
-    {"compress",
-     [](const Given& given, ConvertOptions& to) {
-       to.write.zstd_level = parse_zstd_level(given.text());
-       if (!to.write.zstd_level) given.refuse("\"zstd\" or \"zstd:LEVEL\"");
-     }},
-    {"digest",
-     [](const Given& given, ConvertOptions& to) {
-       to.write.digest = given.choice<DigestAlgorithm>({{"xxh3", DigestAlgorithm::xxh3},
-                                                        {"sha256", DigestAlgorithm::sha256},
-                                                        {"crc32c", DigestAlgorithm::crc32c},
-                                                        {"none", DigestAlgorithm::none}});
-     }},
-    {"align", [](const Given& given, ConvertOptions& to) { to.write.align = given.size(); }},
-    {"shard_size", [](const Given& given, ConvertOptions& to) { to.write.shard_size = given.size(); }},
-    {"dialect", [](const Given& given, ConvertOptions& to) { to.write.dialect = given.text(); }},
     {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.path(); }},
     {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.path(); }},
-    {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.truth(); }},
     {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.truth(); }},
     {"strict", [](const Given& given, ConvertOptions& to) { to.strict = given.truth(); }},
-    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = parse_io(given); }},
+    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = given.io(); }},
 });
 
 constexpr std::array kStatisticsOptions = std::to_array<Option<StatisticsOptions>>({
@@ -212,20 +125,11 @@ constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
     {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.truth(); }},
 });
 
-// Converts a dict of keywords. Requires: every key names an option.
-template <typename Options>
-Options parse_options(const py::dict& given, std::span<const Option<Options>> known) {
-  Options to;
-  for (const Option<Options>& option : known) {
-    const py::str name(option.name.data(), option.name.size());
-    if (!given.contains(name)) continue;
-    py::object value = given[name];
-    if (!value.is_none()) option.set(Given(option.name, std::move(value)), to);
-  }
-  return to;
+ConvertOptions parse_options(const py::dict& given) {
+  auto options = parse_options<ConvertOptions>(given, kOptions);
+  options.write = parse_write_options(given);
+  return options;
 }
-
-ConvertOptions parse_options(const py::dict& given) { return parse_options<ConvertOptions>(given, kOptions); }
 
 py::dict report_to_python(const ConvertReport& report) {
   using namespace py::literals;
@@ -344,7 +248,7 @@ py::dict verify_file(const py::object& given, const py::object& io, const py::ob
   const fs::path path = parse_path(given);
   LongCall call(progress);
   const Progress watched = call.progress();
-  const ReadOptions options{.io = parse_io(Given("io", io))};
+  const ReadOptions options{.io = Given("io", io).io()};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
   return py::dict("format"_a = make_text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
                   "digests"_a = report.digests + report.file_digests, "checksums"_a = report.checksums,
@@ -397,7 +301,7 @@ std::uint64_t write_model_report(const py::object& given, const py::object& give
   ReportOptions options;
   if (!against.is_none()) options.against = parse_path(against);
   options.overwrite = parse_truth("overwrite", overwrite);
-  options.read.io = parse_io(Given("io", io));
+  options.read.io = Given("io", io).io();
   LongCall call(progress);
   options.progress = call.progress();
   return call.run([&] { return write_report(path, page, options); });

@@ -139,6 +139,12 @@ std::optional<std::string> copy_optional_text(const char* text) {
   return text == nullptr ? std::nullopt : std::optional<std::string>(text);
 }
 
+std::vector<std::string> copy_texts(const char* const* given, std::size_t count, const char* parameter) {
+  std::vector<std::string> result;
+  for (const char* text : view_items(given, count, parameter)) result.emplace_back(require_text(text, parameter));
+  return result;
+}
+
 poise_text lend(std::string_view text) {
   return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()};
 }

@@ -76,6 +76,9 @@ std::string_view view_text(poise_text text, const char* parameter);
 // Returns a copy of the caller's text; std::nullopt for NULL.
 std::optional<std::string> copy_optional_text(const char* text);
 
+// Returns copies of the caller's `count` texts. Throws bad_argument, naming the parameter, for NULL.
+std::vector<std::string> copy_texts(const char* const* given, std::size_t count, const char* parameter);
+
 // Returns a text that borrows the bytes.
 poise_text lend(std::string_view text);
 // Copies a text to memory that poise_string_free() frees. Throws bad_alloc.

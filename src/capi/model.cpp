@@ -1,3 +1,5 @@
+#include <poise/remote.hpp>
+
 #include "capi/face.hpp"
 
 using namespace poise::capi;
@@ -101,6 +103,15 @@ poise_status poise_open_memory(const void* data, size_t size, const char* name, 
     const auto bytes = view_items(static_cast<const std::byte*>(data), size, "data");
     const auto source = std::make_shared<BorrowedSource>(bytes, std::string(require_text(name, "name")));
     out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(source, read); });
+  });
+}
+
+poise_status poise_open_url(const char* url, const poise_open_options* options, poise_model** model,
+                            poise_error* error) {
+  return catch_errors(error, [&] {
+    poise_model*& out = dereference(model, "model");
+    const std::string name(require_text(url, "url"));
+    out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(poise::open_url(name), read); });
   });
 }
 

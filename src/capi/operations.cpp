@@ -42,12 +42,6 @@ poise::Layout parse_sparse_layout(poise_layout layout) {
   refuse(fmt::format("sparse is {}, expected POISE_SPARSE_CSR or POISE_SPARSE_COO", static_cast<int>(layout)));
 }
 
-std::vector<std::string> read_patterns(const char* const* given, std::size_t count, const char* parameter) {
-  std::vector<std::string> result;
-  for (const char* pattern : view_items(given, count, parameter)) result.emplace_back(require_text(pattern, parameter));
-  return result;
-}
-
 poise::SizeBudget read_budget(const poise_convert_options& from) {
   poise::SizeBudget budget;
   if (from.output_size != 0) budget.bytes = from.output_size;
@@ -75,8 +69,8 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
     options.keep.push_back({std::string(require_text(keep.pattern, "keep.pattern")),
                             parse_stored_type(&dereference(keep.type, "keep.type"), "keep.type")});
   }
-  options.only = read_patterns(from.only, from.only_count, "only");
-  options.skip = read_patterns(from.skip, from.skip_count, "skip");
+  options.only = copy_texts(from.only, from.only_count, "only");
+  options.skip = copy_texts(from.skip, from.skip_count, "skip");
   options.vocab = copy_optional_text(from.vocab).value_or("");
   options.merges = copy_optional_text(from.merges).value_or("");
   options.imatrix = copy_optional_text(from.imatrix).value_or("");
@@ -201,8 +195,8 @@ poise_status poise_compute_statistics(const poise_model* model, const poise_stat
     if (on_tensor == nullptr) refuse("on_tensor is NULL");
     const poise_statistics_options chosen = read_options_or(options, POISE_STATISTICS_OPTIONS_INIT);
     const poise::ModelStatistics found = poise::compute_statistics(
-        dereference(model, "model").model, {.only = read_patterns(chosen.only, chosen.only_count, "only"),
-                                            .skip = read_patterns(chosen.skip, chosen.skip_count, "skip"),
+        dereference(model, "model").model, {.only = copy_texts(chosen.only, chosen.only_count, "only"),
+                                            .skip = copy_texts(chosen.skip, chosen.skip_count, "skip"),
                                             .progress = convert_progress(chosen.progress)});
     for (const poise::TensorStatistics& tensor : found.tensors) {
       const poise_tensor_statistics c_value = to_c_statistics(tensor);

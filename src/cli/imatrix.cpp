@@ -11,6 +11,7 @@
 #include <poise/error.hpp>
 #include <poise/imatrix.hpp>
 
+#include "api/imatrix_file.hpp"
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "cli/advice.hpp"
@@ -154,16 +155,9 @@ void print_gaps(const std::vector<ImatrixGap>& gaps) {
 void print_json(const ImatrixArguments& options, const Imatrix& imatrix, const std::vector<ImatrixGap>& gaps) {
   Value::Array datasets;
   for (const std::string& dataset : imatrix.datasets) datasets.emplace_back(dataset);
-  Value::Array unused;
-  for (const ImatrixGap& gap : gaps) {
-    Value::Array experts;
-    for (const std::size_t expert : gap.experts) experts.emplace_back(std::uint64_t{expert});
-    unused.emplace_back(
-        Attributes{{"entry", gap.entry}, {"experts", std::move(experts)}, {"count", std::uint64_t{gap.count}}});
-  }
   const Attributes answer = {{"path", options.output},           {"entries", std::uint64_t{imatrix.entries.size()}},
                              {"chunks", imatrix.count_chunks()}, {"chunk_size", imatrix.chunk_size},
-                             {"datasets", std::move(datasets)},  {"unused_experts", std::move(unused)}};
+                             {"datasets", std::move(datasets)},  {"unused_experts", list_gaps(gaps)}};
   print_now(to_json(answer) + "\n");
 }
 

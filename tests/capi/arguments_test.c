@@ -109,6 +109,7 @@ static int on_statistics(void* user, const poise_tensor_statistics* tensor) {
 
 static void doing(void) {
   poise_model* model = open_example();
+  poise_model* opened = NULL;
   poise_writer* writer = NULL;
   poise_token token = POISE_TOKEN_INIT;
   poise_merge merge = {{NULL, 1}, {"", 0}};
@@ -123,6 +124,18 @@ static void doing(void) {
   NO_NULL("page", poise_write_report("x", NULL, NULL, NULL, &error));
   NO_NULL("input", poise_convert(NULL, "x", NULL, NULL, &error));
   NO_NULL("output", poise_convert("x", NULL, NULL, NULL, &error));
+  NO_NULL("url", poise_open_url(NULL, NULL, &opened, &error));
+  NO_NULL("model", poise_open_url("https://x", NULL, NULL, &error));
+  NO_NULL("base", poise_extract_lora(NULL, "x", "x", NULL, NULL, &error));
+  NO_NULL("tuned", poise_extract_lora("x", NULL, "x", NULL, NULL, &error));
+  NO_NULL("output", poise_extract_lora("x", "x", NULL, NULL, NULL, &error));
+  NO_NULL("adapter", poise_convert_lora(NULL, "x", NULL, NULL, &error));
+  NO_NULL("output", poise_convert_lora("x", NULL, NULL, NULL, &error));
+  NO_NULL("base", poise_make_delta(NULL, "x", "x", NULL, NULL, &error));
+  NO_NULL("tuned", poise_make_delta("x", NULL, "x", NULL, NULL, &error));
+  NO_NULL("output", poise_make_delta("x", "x", NULL, NULL, NULL, &error));
+  NO_NULL("output", poise_measure_imatrix(model, "x", 1, NULL, NULL, NULL, &error));
+  NO_NULL("url", poise_fetch(NULL, NULL, NULL, &error));
   NO_NULL("path", poise_writer_create(NULL, NULL, NULL, &writer, &error));
   NO_NULL("writer", poise_writer_create(scratch("x.zt"), NULL, NULL, NULL, &error));
   NO_NULL("writer", poise_writer_set_metadata(NULL, model, &error));

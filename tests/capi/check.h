@@ -42,6 +42,7 @@ void test_model(void);
 void test_attributes(void);
 void test_tensor(void);
 void test_operations(void);
+void test_making(void);
 void test_writer(void);
 void test_runtime(void);
 void test_batch(void);

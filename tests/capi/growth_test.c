@@ -160,6 +160,25 @@ static void refuses_structs_without_a_size(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("none.zt"), &convert, NULL, &error));
   NO_SIZE(poise_convert_report, POISE_CONVERT_REPORT_INIT,
           poise_convert(input, scratch("none.zt"), NULL, &value, &error));
+  NO_SIZE(poise_extract_lora_options, POISE_EXTRACT_LORA_OPTIONS_INIT,
+          poise_extract_lora(input, input, scratch("x.gguf"), &value, NULL, &error));
+  NO_SIZE(poise_convert_lora_options, POISE_CONVERT_LORA_OPTIONS_INIT,
+          poise_convert_lora(input, scratch("x.gguf"), &value, NULL, &error));
+  NO_SIZE(poise_lora_report, POISE_LORA_REPORT_INIT,
+          poise_extract_lora(input, input, scratch("x.gguf"), NULL, &value, &error));
+  NO_SIZE(poise_lora_report, POISE_LORA_REPORT_INIT,
+          poise_convert_lora(input, scratch("x.gguf"), NULL, &value, &error));
+  NO_SIZE(poise_delta_options, POISE_DELTA_OPTIONS_INIT,
+          poise_make_delta(input, input, scratch("x.zt"), &value, NULL, &error));
+  NO_SIZE(poise_delta_report, POISE_DELTA_REPORT_INIT,
+          poise_make_delta(input, input, scratch("x.zt"), NULL, &value, &error));
+  NO_SIZE(poise_imatrix_options, POISE_IMATRIX_OPTIONS_INIT,
+          poise_measure_imatrix(model, "x", 1, scratch("x.gguf"), &value, NULL, &error));
+  NO_SIZE(poise_imatrix_report, POISE_IMATRIX_REPORT_INIT,
+          poise_measure_imatrix(model, "x", 1, scratch("x.gguf"), NULL, &value, &error));
+  NO_SIZE(poise_fetch_options, POISE_FETCH_OPTIONS_INIT, poise_fetch("x", &value, NULL, &error));
+  NO_SIZE(poise_fetch_report, POISE_FETCH_REPORT_INIT, poise_fetch("x", NULL, &value, &error));
+  NO_SIZE(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open_url("x", &value, &other, &error));
   NO_SIZE(poise_storage, POISE_STORAGE_INIT,
           (with_storage.storage = &value, poise_convert(input, scratch("none.zt"), &with_storage, NULL, &error)));
   NO_SIZE(poise_card, POISE_CARD_INIT,

@@ -127,9 +127,9 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
   } groups[] = {{"model", test_model},           {"attributes", test_attributes}, {"tensor", test_tensor},
-                {"operations", test_operations}, {"writer", test_writer},         {"runtime", test_runtime},
-                {"batch", test_batch},           {"threads", test_threads},       {"arguments", test_arguments},
-                {"growth", test_growth},         {"locale", test_locale}};
+                {"operations", test_operations}, {"making", test_making},         {"writer", test_writer},
+                {"runtime", test_runtime},       {"batch", test_batch},           {"threads", test_threads},
+                {"arguments", test_arguments},   {"growth", test_growth},         {"locale", test_locale}};
   size_t i;
   if (argc != 3 || mkdtemp(folder) == NULL) return 2;
   examples = argv[2];

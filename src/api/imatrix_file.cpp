@@ -1,0 +1,60 @@
+#include "api/imatrix_file.hpp"
+
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <poise/error.hpp>
+
+#include "io/sink.hpp"
+
+namespace poise {
+namespace {
+
+void add_sums(std::optional<Imatrix>& sum, Imatrix one) {
+  if (sum) {
+    add_imatrix(*sum, one);
+  } else {
+    sum = std::move(one);
+  }
+}
+
+}  // namespace
+
+Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::filesystem::path& output,
+                          const ImatrixFileOptions& options) {
+  if (model == nullptr && options.add.empty())
+    throw Error(ErrorKind::bad_argument, "imatrix: there is no model to measure, and no file to add");
+  std::vector<std::filesystem::path> inputs = options.add;
+  if (model != nullptr) inputs.insert(inputs.end(), model->origin.files.begin(), model->origin.files.end());
+  FileOutput::require_possible(output, options.overwrite, inputs);
+  std::optional<Imatrix> sum;
+  for (const std::filesystem::path& path : options.add) {
+    try {
+      add_sums(sum, read_imatrix(path));
+    } catch (const Error& error) {
+      if (!error.path().empty()) throw;
+      throw Error(error.kind(), error.message(), path.string());
+    }
+  }
+  if (model != nullptr) {
+    Imatrix measured = measure_imatrix(*model, text, options.measure, options.progress);
+    if (sum) sum->chunk_size = measured.chunk_size;
+    add_sums(sum, std::move(measured));
+  }
+  save_imatrix(*sum, output, options.overwrite);
+  return *std::move(sum);
+}
+
+Value::Array list_gaps(const std::vector<ImatrixGap>& gaps) {
+  Value::Array result;
+  for (const ImatrixGap& gap : gaps) {
+    Value::Array experts;
+    for (const std::size_t expert : gap.experts) experts.emplace_back(std::uint64_t{expert});
+    result.emplace_back(
+        Attributes{{"entry", gap.entry}, {"experts", std::move(experts)}, {"count", std::uint64_t{gap.count}}});
+  }
+  return result;
+}
+
+}  // namespace poise
