@@ -708,12 +708,14 @@ typedef struct poise_convert_options {
   uint64_t output_size;  // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
   double
       bits_per_weight;  // for "auto": the bits that the tensors may have, over all elements; 0: output_size limits it
+  const char* text;     // for "auto": a file; matrices weigh as much as they change the predictions for its text; NULL:
+                        // they weigh by the number of layers
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
     POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0,            \
-    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0.0 }
+    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0.0, NULL }
 // clang-format on
 
 typedef struct poise_convert_report {

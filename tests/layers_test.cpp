@@ -89,7 +89,8 @@ const std::map<std::string, std::string> kPublic = {
     {"perplexity.hpp", "runtime"}, {"embedder.hpp", "runtime"},
     {"cache_type.hpp", "kernels"}, {"merge.hpp", "ops"},
     {"report.hpp", "report"},      {"delta.hpp", "ops"},
-    {"imatrix.hpp", "formats"},    {"make_lora.hpp", "ops"}};
+    {"imatrix.hpp", "formats"},    {"make_lora.hpp", "ops"},
+    {"divergence.hpp", "api"}};
 
 fs::path root() { return poise::source_directory(); }
 

@@ -6,8 +6,10 @@
 // cannot hold become dense: sparse ones with the type of their values, quantized ones f32.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,15 +19,31 @@
 
 #include <poise/format.hpp>
 #include <poise/lora.hpp>
+#include <poise/model.hpp>
 #include <poise/stored_type.hpp>
+#include <poise/tensor.hpp>
 #include <poise/value.hpp>
 
 namespace poise {
 
-// Limits the size of an output whose types Poise chooses. One of the fields is set.
+// Measures how much changes of a model's tensors change its predictions for a text.
+struct DivergenceMeasure {
+  // Returns the mean Kullback-Leibler divergence, in nats, from the model to itself with these tensors in place of
+  // those with their names. Throws what running the changed model throws.
+  std::function<double(const std::vector<Tensor>& changed)> measure;
+  std::size_t tokens = 0;  // the number of tokens whose predictions count
+};
+
+// Prepares such a measure for a model. Throws what running the model throws.
+using MakeDivergenceMeasure = std::function<DivergenceMeasure(const Model& model)>;
+
+// Limits the size of an output whose types Poise chooses. One of the first two fields is set.
 struct SizeBudget {
   std::optional<std::uint64_t> bytes = {};     // of all files
   std::optional<double> bits_per_weight = {};  // of the tensors' parts, over all elements: more than 0
+  // Weighs the errors of matrices by what they change in the model's predictions for a text: measure_on_text() of
+  // <poise/divergence.hpp>. Empty: a matrix in one of n layers weighs 1 / (2 n).
+  MakeDivergenceMeasure divergence = {};
 };
 
 struct ConvertOptions {
@@ -41,8 +59,8 @@ struct ConvertOptions {
   // and quantize.
   std::string recipe = {};
   // Chooses a type for each matrix, so that the output fits the budget and the sum of the matrices' relative squared
-  // errors is small (docs/quantize-to-a-size.md). Planning then reads samples of the tensors. Excludes dtype, quantize
-  // and recipe.
+  // errors, with weights, is small (docs/quantize-to-a-size.md). Planning then reads samples of the tensors and, with
+  // SizeBudget::divergence, runs the model. Excludes dtype, quantize and recipe.
   std::optional<SizeBudget> budget = {};
   // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
@@ -141,8 +159,11 @@ struct MergedMatrices {
 
 // Describes the types that a budget chose (ConvertOptions::budget), and the errors that other budgets cost.
 struct BudgetChoice {
-  // An error is a mean over matrices of the sum of (x - decoded)^2, divided by that of x^2, both with the weights of
-  // the importance matrix. One of n matrices that only differ in the numbers of their names weighs 1 / (2 n).
+  // The tokens of SizeBudget::divergence whose predictions count; 0 without it. With it, an error is the divergence, in
+  // nats, that the matrices' own errors predict: a sum over matrices. Without it, an error is a mean over matrices of
+  // the sum of (x - decoded)^2, divided by that of x^2, both with the weights of the importance matrix. One of n
+  // matrices that only differ in the numbers of their names weighs 1 / (2 n).
+  std::size_t tokens = 0;
   struct Point {
     double bits_per_weight = 0;
     std::optional<std::uint64_t> bytes;  // of all files, within a few bytes; std::nullopt if only writing shows it
@@ -157,12 +178,13 @@ struct BudgetChoice {
     std::string type;
     std::size_t matrices = 0;
     std::uint64_t bytes = 0;  // of their codes
-    double error = 0;         // the mean of theirs
+    double error = 0;         // the mean of theirs; the sum, if it is a divergence
   };
   std::vector<Row> rows;
 };
 
-// Describes a conversion before it runs, from headers alone; with a budget, from samples of the tensors, too.
+// Describes a conversion before it runs, from headers alone; with a budget, from samples of the tensors and the
+// predictions for its text, too.
 struct Plan {
   std::string format;                  // the format that will be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path

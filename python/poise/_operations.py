@@ -40,7 +40,8 @@ _STORAGE = """
     a slash is a directory, for a Hugging Face model.
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
     "group8", "group4", "q4_k", ..., or the types of a recipe: "q4_k_m", ... (docs/quantization.md), or "auto": types
-    with which the output has at most `size` bytes, or `bpw` bits per weight (docs/quantize-to-a-size.md). group_size:
+    with which the output has at most `size` bytes, or `bpw` bits per weight (docs/quantize-to-a-size.md). text: a file;
+    for "auto", matrices weigh as much as they change the predictions for its text. group_size:
     codes of a group (default: 128). imatrix: a file of llama-imatrix that weighs the errors of blocks.
     delta: a file of poise delta, which is applied to the model, its base, first (docs/deltas.md).
     lora: an adapter that is merged first (a directory of PEFT or a GGUF file), or {path: scale} for several.

@@ -67,6 +67,7 @@ class SaveOptions(typing.TypedDict, total=False):
     group_size: "int | None"
     size: "Size | None"
     bpw: "float | None"
+    text: "Path | None"
     imatrix: "Path | None"
     delta: "Path | None"
     lora: "Path | typing.Mapping[Path, float] | None"

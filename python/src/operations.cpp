@@ -6,6 +6,7 @@
 
 #include <poise/convert.hpp>
 #include <poise/diff.hpp>
+#include <poise/divergence.hpp>
 #include <poise/edit.hpp>
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
@@ -85,6 +86,11 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"size", [](const Given& given, ConvertOptions& to) { find_budget("size", to).bytes = given.size(); }},
     {"bpw", [](const Given& given,
                ConvertOptions& to) { find_budget("bpw", to).bits_per_weight = given.as<double>("a number of bits"); }},
+    {"text",
+     [](const Given& given, ConvertOptions& to) {
+       SizeBudget& budget = find_budget("text", to);
+       budget.divergence = measure_on_text_file(given.path());
+     }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
     {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.path(); }},
     {"lora", add_lora},

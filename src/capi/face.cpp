@@ -91,7 +91,7 @@ POISE_ENDS_WITH(poise_statistics_options, progress);
 POISE_ENDS_WITH(poise_report_options, overwrite);
 POISE_ENDS_WITH(poise_storage, shard_size);
 POISE_ENDS_WITH(poise_card, uuid);
-POISE_ENDS_WITH(poise_convert_options, bits_per_weight);
+POISE_ENDS_WITH(poise_convert_options, text);
 POISE_ENDS_WITH(poise_convert_report, details);
 POISE_ENDS_WITH(poise_writer_options, reserved);
 POISE_ENDS_WITH(poise_tensor_plan, reserved);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <poise/divergence.hpp>
 #include <poise/hash.hpp>
 #include <poise/report.hpp>
 #include <poise/statistics.hpp>
@@ -46,6 +47,7 @@ poise::SizeBudget read_budget(const poise_convert_options& from) {
   poise::SizeBudget budget;
   if (from.output_size != 0) budget.bytes = from.output_size;
   if (from.bits_per_weight != 0) budget.bits_per_weight = from.bits_per_weight;
+  if (const auto text = copy_optional_text(from.text)) budget.divergence = poise::measure_on_text_file(*text);
   return budget;
 }
 
@@ -61,8 +63,8 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   } else if (from.quantize != nullptr) {
     options.quantize = parse_stored_type(from.quantize, "quantize");
   }
-  if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0))
-    refuse("output_size and bits_per_weight are for quantize \"auto\"");
+  if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0 || from.text != nullptr))
+    refuse("output_size, bits_per_weight and text are for quantize \"auto\"");
   if (from.sparse != POISE_DENSE) options.sparse = parse_sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {

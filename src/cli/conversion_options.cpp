@@ -10,12 +10,14 @@
 
 #include <fmt/format.h>
 
+#include <poise/divergence.hpp>
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
 #include "cli/help.hpp"
 #include "cli/options.hpp"
 #include "cli/set_option.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/format.hpp"
@@ -147,6 +149,15 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
              })
       ->needs(quantize)
       ->excludes(size);
+  add_parsed(
+      command, "--text", "FILE",
+      "With --quantize auto: weigh each matrix by what its errors change in the predictions for this text, whose "
+      "first 512 tokens count; - is standard input",
+      [&options, require_budget](const std::string& text) {
+        require_budget("--text");
+        options.budget->divergence = measure_on_text(read_text_file(text));
+      })
+      ->needs(quantize);
   command
       .add_option("--imatrix", options.imatrix,
                   "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
@@ -250,7 +261,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
   auto* dry_run =
       command.add_flag("--dry-run", options.dry_run,
                        "Report what would be written and lost; read headers only (with a budget, samples of "
-                       "the tensors, too) and write nothing");
+                       "the tensors, too; with --text, run the model) and write nothing");
   command.add_flag("--json", options.json, "Print the report, with its notes, as JSON");
   command.add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   command

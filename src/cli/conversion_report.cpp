@@ -136,17 +136,21 @@ std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return by
 // Prints the types that a budget chose, and the curve of errors over sizes.
 void print_budget(const std::optional<BudgetChoice>& budget) {
   if (!budget) return;
-  Table types({"matrices", "type", "count", "bytes", "error"}, {false, false, true, true, true});
+  const char* const error = budget->tokens == 0 ? "error" : "divergence";
+  Table types({"matrices", "type", "count", "bytes", error}, {false, false, true, true, true});
   for (const BudgetChoice::Row& row : budget->rows) {
     types.add({make_printable(row.name), row.type, group_digits(row.matrices), group_digits(row.bytes),
                format_number(row.error)});
   }
-  Table curve({"bits per weight", "bytes", "error", ""}, {true, true, true, false});
+  Table curve({"bits per weight", "bytes", error, ""}, {true, true, true, false});
   for (const BudgetChoice::Point& point : budget->curve) {
     curve.add({fmt::format("{:.3f}", point.bits_per_weight), format_planned_bytes(point.bytes),
                format_number(point.error), point.is_chosen ? "<- chosen" : ""});
   }
   fmt::print("\n{}\n{}", types.text(), curve.text());
+  if (budget->tokens > 0)
+    fmt::print("\n  divergences are predictions in nats, measured on {} of the text\n",
+               format_count(budget->tokens, "token"));
 }
 
 Value make_attributes(const std::optional<BudgetChoice>& budget) {
@@ -166,7 +170,9 @@ Value make_attributes(const std::optional<BudgetChoice>& budget) {
                                   {"bytes", row.bytes},
                                   {"error", row.error}});
   }
-  return Attributes{{"curve", std::move(curve)}, {"types", std::move(types)}};
+  return Attributes{{"curve", std::move(curve)},
+                    {"types", std::move(types)},
+                    {"tokens", budget->tokens == 0 ? Value() : Value(std::uint64_t{budget->tokens})}};
 }
 
 Attributes make_attributes(const DecodedTensors& decoded) {

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 #include <poise/perplexity.hpp>
 
+#include "api/texts.hpp"
 #include "bytes/short_text.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
@@ -22,27 +23,6 @@ std::size_t sum_sizes(const std::vector<std::string>& texts) {
   std::size_t sum = 0;
   for (const std::string& text : texts) sum += text.size();
   return sum;
-}
-
-// Splits a text at empty lines. Lines may end with a carriage return, which is dropped.
-std::vector<std::string> split_texts(std::string_view content) {
-  std::vector<std::string> texts;
-  bool goes_on = false;
-  while (!content.empty()) {
-    const std::size_t end = std::min(content.find('\n'), content.size());
-    std::string_view line = content.substr(0, end);
-    content.remove_prefix(std::min(end + 1, content.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) {
-      goes_on = false;
-    } else if (goes_on) {
-      (texts.back() += '\n') += line;
-    } else {
-      texts.emplace_back(line);
-      goes_on = true;
-    }
-  }
-  return texts;
 }
 
 // Returns a callback that advances the meter by the bytes of a text, in proportion to the number of its tokens that are

@@ -232,10 +232,13 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   // Change names, layers, vocabulary and keys.
   const RevisedModel revised = revise_model(std::move(input.merged), target, options);
   // With a budget, measure what matrices lose and choose their types.
-  auto budgeted = choose_types(*revised.model, target, options, revised.types, [&](Transformed& made) {
-    replace_vocabulary(made.model, options);
-    return prepare_file(made.model, target, options.write).plan();
-  });
+  auto budgeted = choose_types(
+      *revised.model, target, options, revised.types,
+      [&](Transformed& made) {
+        replace_vocabulary(made.model, options);
+        return prepare_file(made.model, target, options.write).plan();
+      },
+      ranks);
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
   // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
   const auto made = std::make_shared<Transformed>(

@@ -13,6 +13,7 @@
 
 #include "runtime/computation.hpp"
 #include "runtime/forward_pass.hpp"
+#include "runtime/text_divergence.hpp"
 #include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
@@ -69,18 +70,6 @@ namespace {
 
 // The number of rows of scores that each model keeps at a time. A single row would be summed in another order.
 constexpr std::size_t kRows = 64;
-
-// Returns the Kullback-Leibler divergence, the sum of P ln(P / Q), from the logits p and q. p_sum and q_sum are
-// compute_log_sum() of these.
-double compute_divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
-  double sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    const double of_p = static_cast<double>(p[i]) - p_sum;
-    const double share = std::exp(of_p);
-    if (share > 0) sum += share * (of_p - (static_cast<double>(q[i]) - q_sum));
-  }
-  return std::max(sum, 0.0);  // rounding may make it less than 0
-}
 
 std::ptrdiff_t find_top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
 

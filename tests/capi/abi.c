@@ -245,6 +245,7 @@ int main(void) {
   FIELD(poise_convert_options, delta);
   FIELD(poise_convert_options, output_size);
   FIELD(poise_convert_options, bits_per_weight);
+  FIELD(poise_convert_options, text);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

@@ -249,8 +249,22 @@ static void fits_a_budget(void) {
   CHECK_OK(poise_convert(example("nano-mistral"), path, &options, &report, &error));
   CHECK(report.bytes_out <= 900000 && report.bytes_out > 800000);
   poise_string_free(&report.details);
-  options.bits_per_weight = 5;
+  options.text = "story.txt";
   options.overwrite = 1;
+  CHECK_STATUS(POISE_NOT_FOUND, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("cannot open");
+  options.text = example("training/heldout.txt");
+  CHECK_OK(poise_convert(example("nano-mistral"), path, &options, &report, &error));
+  CHECK(report.bytes_out <= 900000 && report.bytes_out > 800000);
+  poise_string_free(&report.details);
+  options.quantize = NULL;
+  options.output_size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("text are for quantize");
+  options.quantize = "auto";
+  options.output_size = 900000;
+  options.text = NULL;
+  options.bits_per_weight = 5;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
   CHECK_SAYS("both");
 }

@@ -38,6 +38,7 @@ class Runner:
         shell = [] if shutil.which("ssh") else ["--mca", "plm_rsh_agent", "true"]
         self.mpirun = [mpirun, "--allow-run-as-root", "--oversubscribe", "--quiet", *shell]
         self.model = str(pathlib.Path(examples) / "nano-mistral")
+        self.text = str(pathlib.Path(examples) / "training" / "heldout.txt")
         self.failures = 0
 
     def command(self, ranks, arguments):
@@ -126,6 +127,7 @@ class Runner:
             (self.model, "e.safetensors", ["--dtype", "bf16"]),
             (self.model, "f/", ["--to", "huggingface", "--shard-size", "300K", "--dtype", "f16"]),
             (self.model, "g.gguf", ["--quantize", "q4_k_m"]),
+            (self.model, "j.gguf", ["--quantize", "auto", "--bpw", "5", "--text", self.text]),
             (gguf, "h.alt", []),
             (zt, "i.npz", []),
         )

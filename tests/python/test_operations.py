@@ -579,6 +579,9 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
     same("2.zt", ["--quantize", "group4", "--group-size", "64"], quantize="GROUP4", group_size=64)
     same("2.gguf", ["--quantize", "auto", "--size", "1.1MB"], quantize="auto", size="1.1MB")
     same("3.gguf", ["--quantize", "auto", "--bpw", "6.5"], quantize="AUTO", bpw=6.5)
+    text = examples / "training" / "heldout.txt"
+    same("4.gguf", ["--quantize", "auto", "--bpw", "5", "--text", text], quantize="auto", bpw=5, text=text)
+    assert (tmp_path / "a4.gguf").read_bytes() != (tmp_path / "a3.gguf").read_bytes()
     same("3.zt", ["--align", "4KiB", "--shard-size", "500KB"], align="4KiB", shard_size="500KB")
     assert len(poise.save(nano, tmp_path / "4.zt", shard_size="500KB", align=4096).outputs) > 2
     same("5.zt", ["--keep", "lm_head.*=Q6_K", "--compress", "zstd:5"], keep={"lm_head.*": "Q6_K"}, compress="zstd:5")
@@ -676,6 +679,7 @@ def test_errors_list_what_there_is(nano, tmp_path):
         ({"group_size": 64}, ["group4", "group8"]),
         ({"size": "1GB"}, ['quantize="auto"']),
         ({"bpw": 4.5}, ['quantize="auto"']),
+        ({"text": "story.txt"}, ['quantize="auto"']),
         ({"quantize": "auto", "size": "1.5"}, ["64KiB"]),
         ({"quantize": "auto", "bpw": float("nan")}, ["nan"]),
         ({"quantize": "auto", "bpw": -1}, ["above 0"]),

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <poise/convert.hpp>
@@ -11,6 +13,7 @@
 #include <poise/tensor.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "cluster/communicator.hpp"
 #include "formats/format.hpp"
 #include "ops/transform/transform.hpp"
 #include "views/affine.hpp"
@@ -24,10 +27,12 @@ struct BudgetedTypes {
 
 // Chooses the types by errors that samples of the tensors show. std::nullopt if there is no budget, or the output fits
 // it with the types that the model has. `plan_file` returns the sizes of the file that a result of transform() becomes.
-// Reports progress to options.write. Throws bad_argument for a budget that is too small, which names the least one, or
-// that the format cannot follow; what transform(), `plan_file` and reading throw; cancelled.
+// If `ranks` is not null, the ranks divide the passes of SizeBudget::divergence, and all get the same types. Reports
+// progress to options.write. Throws bad_argument for a budget that is too small, which names the least one, or that the
+// format cannot follow; what transform(), `plan_file`, reading and SizeBudget::divergence throw; cancelled.
 std::optional<BudgetedTypes> choose_types(const Model& model, const Format& target, const ConvertOptions& options,
-                                          const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file);
+                                          const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file,
+                                          Communicator* ranks = nullptr);
 
 // Measures how much a matrix loses as blocks of each type, on a sample of its rows.
 
@@ -46,6 +51,36 @@ std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance&
 
 // Returns the bytes of the largest sample, for progress.
 std::uint64_t count_sample_bytes(const Tensor& matrix);
+
+// Holds a matrix whose type the budget chooses, or a layer's matrices of experts with the same name apart from their
+// numbers: GGUF stores these together, in one type.
+struct BudgetMatrix {
+  std::vector<std::string> names;
+  std::string own_type;
+  std::vector<TypeCandidate> candidates;  // bytes of all of them, and the means of their errors
+  std::string role = {};                  // the name with a "*" for each number: "model.layers.*.mlp.up_proj.weight"
+  double weight = 1;                      // of its errors
+};
+
+// Joins matrices of experts, at the place of the first one. Only the types that all of them can have remain.
+std::vector<BudgetMatrix> join_experts(std::vector<BudgetMatrix> matrices);
+
+// Sets roles and weights. Each layer adds to a stream of numbers twice, by attention and by its feed-forward network,
+// so that errors in one of n layers reach a part of the stream: about 1 / (2 n). Embedding and output matrix reach all
+// of it. Of the experts of a layer, each meets a part of the tokens.
+void set_weights(std::vector<BudgetMatrix>& matrices);
+
+// Returns the candidate in which a matrix is stored to measure the divergence that its errors cause. It has the error
+// next to kProbedError (by ratio) among those with an error; std::nullopt if no candidate has one. The divergence grows
+// as the square of small changes: a larger error would leave that range, and a smaller one would be lost in rounding.
+inline constexpr double kProbedError = 0.02;
+std::optional<std::size_t> find_probe(const BudgetMatrix& matrix);
+
+// Sets the weights to the divergence for a unit of error. `divergences` has those of find_probe(); 0 without one.
+// Where a divergence is 0, as of experts that no token has chosen, the weight is the least one of the others, or
+// kLeastWeight without others.
+inline constexpr double kLeastWeight = 1e-9;
+void set_weights(std::vector<BudgetMatrix>& matrices, std::span<const double> divergences);
 
 // Chooses one candidate for each item, so that the bytes of all fit a budget and the sum of their errors is small.
 //

@@ -1,6 +1,7 @@
 #include "ops/budget/budget.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -16,6 +17,7 @@
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/threads.hpp"
+#include "ops/ranks.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 
@@ -60,54 +62,17 @@ struct OutputSize {
   }
 };
 
-// Holds a matrix whose type the budget chooses.
-struct BudgetMatrix {
-  std::string name;
-  std::string own_type;
-  std::vector<TypeCandidate> candidates;
-  std::string role = {};
-  double weight = 1;  // of its errors
-};
-
-// Returns the tensor's name with a "*" for each number: "model.layers.*.mlp.up_proj.weight".
-std::string replace_numbers(std::string_view name) {
-  std::string role;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view word = name.substr(begin, end - begin);
-    const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-    if (begin > 0) role += '.';
-    role += is_number ? "*" : word;
-    begin = end + 1;
-  }
-  return role;
-}
-
-// Sets roles and weights. Each layer adds to a stream of numbers twice, by attention and by its feed-forward network,
-// so that errors in one of n layers reach a part of the stream: about 1 / (2 n). Embedding and output matrix reach all
-// of it. Of the experts of a layer, each meets a part of the tokens.
-void set_weights(std::vector<BudgetMatrix>& matrices) {
-  constexpr double kPartsOfLayer = 2;
-  std::unordered_map<std::string, std::size_t> counts;
-  for (BudgetMatrix& matrix : matrices) {
-    matrix.role = replace_numbers(matrix.name);
-    ++counts[matrix.role];
-  }
-  for (BudgetMatrix& matrix : matrices) {
-    if (matrix.role != matrix.name) matrix.weight = 1 / (kPartsOfLayer * static_cast<double>(counts[matrix.role]));
-  }
-}
-
 class TypeChooser {
  public:
   TypeChooser(const Model& model, const Format& target, const ConvertOptions& options, const MergedTypes& merged,
-              FunctionRef<FilePlan(Transformed&)> plan_file)
+              FunctionRef<FilePlan(Transformed&)> plan_file, Communicator* ranks)
       : model_(model),
         target_(target),
         options_(options),
         budget_(*options.budget),
         merged_(merged),
-        plan_file_(plan_file) {}
+        plan_file_(plan_file),
+        ranks_(ranks) {}
 
   std::optional<BudgetedTypes> choose() {
     check_budget(target_, options_);
@@ -174,6 +139,8 @@ class TypeChooser {
     const MatrixTypes kept;
     Transformed own = transform(model_, target_, options_, &merged_, &kept);
     const FilePlan own_plan = plan_file_(own);
+    // A model that cannot run is refused before the samples are read.
+    const DivergenceMeasure divergence = budget_.divergence ? budget_.divergence(own.model) : DivergenceMeasure();
     std::unordered_map<std::string_view, const QuantizedTensor*> codes;  // made again, although they keep the type
     for (const QuantizedTensor& tensor : own.quantized) codes.emplace(tensor.name, &tensor);
     const MatrixTypes blocks{.chosen = {}, .others = kUsual};
@@ -205,7 +172,8 @@ class TypeChooser {
           const QuantizedTensor& tensor = *work.tensor;
           const bool keeps = !codes.contains(tensor.name) && own_bytes.contains(tensor.name);
           const std::uint64_t most = keeps ? own_bytes.at(tensor.name) : UINT64_MAX;
-          work.matrix = {tensor.name, describe_stored_type(*own.model.find(tensor.name)),
+          work.matrix = {{tensor.name},
+                         describe_stored_type(*own.model.find(tensor.name)),
                          measure_types(*tensor.rows, tensor.importance, most, target_.holds_bf16)};
           if (keeps || work.matrix.candidates.empty()) work.matrix.candidates.push_back({std::nullopt, most, 0});
         },
@@ -213,7 +181,55 @@ class TypeChooser {
           meter.advance(count_sample_bytes(*work.tensor->rows), work.tensor->name);
           matrices_.push_back(std::move(work.matrix));
         });
+    matrices_ = join_experts(std::move(matrices_));
     set_weights(matrices_);
+    if (divergence.measure) measure_divergences(divergence, own.model);
+  }
+
+  // Weighs the matrices by the divergence that each one causes alone.
+  void measure_divergences(const DivergenceMeasure& divergence, const Model& own) {
+    tokens_ = divergence.tokens;
+    MatrixTypes probed;
+    for (const BudgetMatrix& matrix : matrices_) {
+      if (const auto probe = find_probe(matrix); probe) {
+        for (const std::string& name : matrix.names) probed.chosen.emplace(name, matrix.candidates[*probe].type);
+      }
+    }
+    const Transformed made = transform(model_, target_, options_, &merged_, &probed);
+    std::uint64_t pass_bytes = 0;
+    for (const Tensor& tensor : own.tensors()) pass_bytes = saturating_add(pass_bytes, tensor.size_bytes());
+    // The ranks divide the passes, and gather the results: all of them choose by the same bits.
+    const std::size_t first = ranks_ == nullptr ? 0 : ranks_->rank();
+    const std::size_t step = ranks_ == nullptr ? 1 : ranks_->size();
+    Meter meter(options_.write.progress,
+                checked_mul(pass_bytes, (matrices_.size() + step - 1 - first) / step).value_or(UINT64_MAX));
+    std::vector<double> divergences(matrices_.size(), 0.0);
+    for (std::size_t i = first; i < matrices_.size(); i += step) {
+      const BudgetMatrix& matrix = matrices_[i];
+      std::vector<Tensor> changed;
+      if (find_probe(matrix)) {
+        for (const std::string& name : matrix.names) changed.push_back(*made.model.find(name));
+        divergences[i] = divergence.measure(changed);
+      }
+      meter.advance(pass_bytes, matrix.names.front());
+    }
+    if (ranks_ != nullptr) divergences = gather(divergences, *ranks_);
+    set_weights(matrices_, divergences);
+  }
+
+  // Returns the numbers of the ranks that have measured them: rank r has every size()-th number from r on.
+  static std::vector<double> gather(std::vector<double> own, Communicator& ranks) {
+    std::string message;
+    for (const double number : own) append_number(message, std::bit_cast<std::uint64_t>(number));
+    const std::vector<std::string> messages = ranks.gather(message);
+    std::vector<std::string_view> rest(messages.begin(), messages.end());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      for (std::size_t rank = 0; rank < rest.size(); ++rank) {
+        const auto number = std::bit_cast<double>(read_number(rest[rank]));
+        if (i % rest.size() == rank) own[i] = number;
+      }
+    }
+    return own;
   }
 
   // Returns the bytes of a candidate that the budget limits.
@@ -238,8 +254,10 @@ class TypeChooser {
 
   MatrixTypes make_types(const std::vector<std::size_t>& chosen) const {
     MatrixTypes types{.chosen = {}, .others = kUsual};
-    for (std::size_t i = 0; i < matrices_.size(); ++i)
-      types.chosen.emplace(matrices_[i].name, matrices_[i].candidates[chosen[i]].type);
+    for (std::size_t i = 0; i < matrices_.size(); ++i) {
+      for (const std::string& name : matrices_[i].names)
+        types.chosen.emplace(name, matrices_[i].candidates[chosen[i]].type);
+    }
     return types;
   }
 
@@ -260,7 +278,7 @@ class TypeChooser {
     }
     point.bits_per_weight = size.compute_bits_per_weight(tensors);
     if (size.file) point.bytes = file;
-    if (weights > 0) point.error /= weights;
+    if (weights > 0 && tokens_ == 0) point.error /= weights;
     point.is_chosen = chosen == reference;
     return point;
   }
@@ -280,6 +298,7 @@ class TypeChooser {
     BudgetChoice choice;
     for (const auto& one : choices) choice.curve.push_back(make_point(one, chosen, size));
     choice.rows = make_rows(chosen);
+    choice.tokens = tokens_;
     return choice;
   }
 
@@ -303,11 +322,11 @@ class TypeChooser {
         const auto last = std::ranges::find(rows.rbegin(), rows.rend(), matrix.role, &BudgetChoice::Row::name);
         row = rows.insert(last.base() == rows.begin() ? rows.end() : last.base(), {matrix.role, type, 0, 0, 0});
       }
-      ++row->matrices;
+      row->matrices += matrix.names.size();
       row->bytes = saturating_add(row->bytes, candidate.bytes);
-      row->error += candidate.error;
+      row->error += candidate.error * (tokens_ == 0 ? static_cast<double>(matrix.names.size()) : matrix.weight);
     }
-    for (BudgetChoice::Row& row : rows) row.error /= static_cast<double>(row.matrices);
+    for (BudgetChoice::Row& row : rows) row.error /= tokens_ == 0 ? static_cast<double>(row.matrices) : 1.0;
     return rows;
   }
 
@@ -320,16 +339,19 @@ class TypeChooser {
   const SizeBudget& budget_;
   const MergedTypes& merged_;
   FunctionRef<FilePlan(Transformed&)> plan_file_;
+  Communicator* ranks_;
   std::vector<BudgetMatrix> matrices_;
+  std::size_t tokens_ = 0;   // of the text that weighs the matrices; 0: none
   std::uint64_t fixed_ = 0;  // bytes besides the matrices
 };
 
 }  // namespace
 
 std::optional<BudgetedTypes> choose_types(const Model& model, const Format& target, const ConvertOptions& options,
-                                          const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file) {
+                                          const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file,
+                                          Communicator* ranks) {
   if (!options.budget) return std::nullopt;
-  return TypeChooser(model, target, options, merged, plan_file).choose();
+  return TypeChooser(model, target, options, merged, plan_file, ranks).choose();
 }
 
 }  // namespace poise

@@ -1,0 +1,30 @@
+// divergence: weighs the matrices of a model by what they change in its predictions for a text, so that a budget
+// (SizeBudget) spends its bytes where they count (docs/quantize-to-a-size.md).
+//
+//   poise::convert("model/", "small.gguf",
+//                  {.budget = poise::SizeBudget{.bytes = 4'200'000'000, .divergence = poise::measure_on_text(text)}});
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+#include <poise/convert.hpp>
+
+namespace poise {
+
+// The largest number of tokens that measure_on_text() uses, from the beginning.
+inline constexpr std::size_t kMeasuredTokens = 512;
+
+// Returns a measure on texts with empty lines between them, each between BOS and EOS where the vocabulary has these, as
+// in `poise run --perplexity`. The first kMeasuredTokens tokens count; a text that is longer than the model's context
+// is cut there. Each call of the measure computes them once. It keeps the scores of the unchanged model, 4 bytes for
+// each of these tokens and each token of the vocabulary, and copies of the weights that are not mapped from files.
+// Making the measure throws what load_weights() throws; unsupported without a vocabulary or an output matrix;
+// bad_argument for a text without a token to predict.
+MakeDivergenceMeasure measure_on_text(std::string_view text);
+
+// Returns the same measure on the texts of a file. Throws what Source::open() throws.
+MakeDivergenceMeasure measure_on_text_file(const std::filesystem::path& file);
+
+}  // namespace poise
