@@ -173,6 +173,23 @@ TEST_F(ConvertLora, AMultimodalBaseMeansItsTextModel) {
               ElementsAre(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
 }
 
+// PEFT has learned positions as an embedding, whose matrices are those of the transposed change.
+TEST_F(ConvertLora, LearnedPositionsAreAnEmbeddingInPeft) {
+  support::put(base(), kGpt2);
+  Model model;
+  model.card.model_type = "gpt2";
+  model.attributes = {{"general.type", "adapter"}, {"adapter.type", "lora"}, {"adapter.lora.alpha", 2.0}};
+  model.add(make_tensor("position_embd.weight.lora_a", {2, 8}, count_up(16, 0)));
+  model.add(make_tensor("position_embd.weight.lora_b", {5, 2}, count_up(10, 50)));
+  save(model, gguf(), "gguf");
+  convert(gguf(), back(), "huggingface");
+  const fs::path file = back() / "adapter_model.safetensors";
+  EXPECT_THAT(read(file, "base_model.model.transformer.wpe.lora_embedding_A"),
+              ElementsAre(50, 52, 54, 56, 58, 51, 53, 55, 57, 59));
+  EXPECT_THAT(read(file, "base_model.model.transformer.wpe.lora_embedding_B"),
+              ElementsAre(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+}
+
 class ConvertLoraErrors : public ConvertLora {
  protected:
   void expect(ErrorKind kind, const fs::path& from, const fs::path& to, const char* text) const {
