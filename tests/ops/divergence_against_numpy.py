@@ -23,7 +23,7 @@ POISE = sys.argv[1]
 EXAMPLES = os.path.abspath(sys.argv[2])
 MODEL = f"{EXAMPLES}/nano-mistral-wide"
 PROBED = 0.02  # the error of the type in which a matrix is measured is next to this (docs/quantize-to-a-size.md)
-TYPES = ("q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0")
+TYPES = ("q2_k", "q3_k", "iq3_s", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0")
 
 
 def run(*words: str) -> bytes:

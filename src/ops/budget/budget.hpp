@@ -43,11 +43,12 @@ struct TypeCandidate {
 };
 
 // Returns the types for the rows of a matrix that are smaller than `most_bytes`, with their errors. They are block
-// types and, if the elements take more than 16 bits, f16 and bf16 (unless `holds_bf16` is false). Types whose numbers
-// would not be finite are left out; so are all of them if an element is not finite. `importance`: as in
-// quantize_to_blocks(). Throws what reading throws. Requires: has_float_elements(matrix), at least one dimension.
+// types and, if the elements take more than 16 bits, f16 and bf16 (unless `holds_bf16` is false). Types that need an
+// importance matrix count only if `has_importance`. Types whose numbers would not be finite are left out; so are all of
+// them if an element is not finite. `importance`: as in quantize_to_blocks(). Throws what reading throws. Requires:
+// has_float_elements(matrix), at least one dimension.
 std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance& importance, std::uint64_t most_bytes,
-                                         bool holds_bf16);
+                                         bool holds_bf16, bool has_importance);
 
 // Returns the bytes of the largest sample, for progress.
 std::uint64_t count_sample_bytes(const Tensor& matrix);

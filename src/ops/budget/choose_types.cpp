@@ -17,6 +17,7 @@
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/threads.hpp"
+#include "ops/block_recipe.hpp"
 #include "ops/ranks.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
@@ -172,9 +173,10 @@ class TypeChooser {
           const QuantizedTensor& tensor = *work.tensor;
           const bool keeps = !codes.contains(tensor.name) && own_bytes.contains(tensor.name);
           const std::uint64_t most = keeps ? own_bytes.at(tensor.name) : UINT64_MAX;
-          work.matrix = {{tensor.name},
-                         describe_stored_type(*own.model.find(tensor.name)),
-                         measure_types(*tensor.rows, tensor.importance, most, target_.holds_bf16)};
+          work.matrix = {
+              {tensor.name},
+              describe_stored_type(*own.model.find(tensor.name)),
+              measure_types(*tensor.rows, tensor.importance, most, target_.holds_bf16, has_importance(tensor))};
           if (keeps || work.matrix.candidates.empty()) work.matrix.candidates.push_back({std::nullopt, most, 0});
         },
         [&](Work& work) {
@@ -184,6 +186,12 @@ class TypeChooser {
     matrices_ = join_experts(std::move(matrices_));
     set_weights(matrices_);
     if (divergence.measure) measure_divergences(divergence, own.model);
+  }
+
+  // Returns true if the matrix may have types that need an importance matrix: it has weights, or does without them, as
+  // embedding and output matrix do in llama-quantize.
+  bool has_importance(const QuantizedTensor& tensor) const {
+    return tensor.importance != nullptr || (!options_.imatrix.empty() && is_embedding_or_output(tensor.name));
   }
 
   // Weighs the matrices by the divergence that each one causes alone.

@@ -20,7 +20,8 @@ constexpr std::uint64_t kMostColumns = 1 << 18;     // of a row, from its beginn
 
 // A budget chooses one of these types. The second list is for rows that large blocks do not fill.
 constexpr std::uint64_t kLargeBlock = 256;
-constexpr std::array<std::string_view, 7> kTypes = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0"};
+constexpr std::array<std::string_view, 14> kTypes = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "q2_k", "iq2_s", "iq3_xxs",
+                                                     "q3_k",  "iq3_s", "iq4_xs",  "q4_k",   "q5_k", "q6_k",  "q8_0"};
 constexpr std::array<std::string_view, 6> kTypesOfShortRows = {"q4_0", "iq4_nl", "q4_1", "q5_0", "q5_1", "q8_0"};
 
 std::span<const std::string_view> list_types(std::uint64_t row_length) {
@@ -130,7 +131,7 @@ std::uint64_t count_sample_bytes(const Tensor& matrix) {
 }
 
 std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance& importance, std::uint64_t most_bytes,
-                                         bool holds_bf16) {
+                                         bool holds_bf16, bool has_importance) {
   std::vector<TypeCandidate> candidates;
   const Sample sample(matrix);
   const SampledRows& rows = sample.rows;
@@ -141,7 +142,7 @@ std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance&
   for (const std::string_view name : list_types(rows.length)) {
     const BlockType& type = *find_named_block_type(name);
     const std::uint64_t bytes = elements / type.elements * type.bytes;
-    if (rows.length % type.elements != 0 || bytes >= most_bytes) continue;
+    if (rows.length % type.elements != 0 || bytes >= most_bytes || (type.needs_importance && !has_importance)) continue;
     blocks.resize(rows.columns / type.elements * type.bytes);
     const auto error = loss.measure([&](std::size_t i, std::span<const float> row, std::span<float> out) {
       type.encode({row.data(), 1, row.size(), loss.find_weights(i)}, blocks.data());

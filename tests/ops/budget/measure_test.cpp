@@ -31,19 +31,21 @@ double find_error(const std::vector<TypeCandidate>& candidates, const std::strin
 }
 
 TEST(MeasureTypes, FindsRelativeSquaredErrors) {
-  const auto candidates = measure_types(make_matrix({2, 32}, std::vector<float>(64, kOdd)), nullptr, kAnySize, true);
+  const auto candidates =
+      measure_types(make_matrix({2, 32}, std::vector<float>(64, kOdd)), nullptr, kAnySize, true, false);
   EXPECT_EQ(find_error(candidates, "f16"), 0);
   EXPECT_DOUBLE_EQ(find_error(candidates, "bf16"), 0x1p-18 / (static_cast<double>(kOdd) * static_cast<double>(kOdd)));
   EXPECT_EQ(find_error(candidates, "q4_k"), -1);  // a row is shorter than a block
-  EXPECT_EQ(
-      find_error(measure_types(make_matrix({2, 32}, std::vector<float>(64, 1)), nullptr, kAnySize, false), "bf16"), -1);
+  EXPECT_EQ(find_error(measure_types(make_matrix({2, 32}, std::vector<float>(64, 1)), nullptr, kAnySize, false, false),
+                       "bf16"),
+            -1);
 }
 
 TEST(MeasureTypes, CountsTheBytesOfBlocks) {
   // The scale of q8_0 is 1, and the codes are the numbers.
   std::vector<float> numbers(512, 3);
   for (std::size_t i = 0; i < numbers.size(); i += 32) numbers[i] = 127;
-  const auto candidates = measure_types(make_matrix({2, 256}, numbers), nullptr, kAnySize, true);
+  const auto candidates = measure_types(make_matrix({2, 256}, numbers), nullptr, kAnySize, true, false);
   EXPECT_EQ(find_error(candidates, "q8_0"), 0);
   EXPECT_GT(find_error(candidates, "q2_k"), find_error(candidates, "q6_k"));
   for (const TypeCandidate& candidate : candidates) {
@@ -53,8 +55,26 @@ TEST(MeasureTypes, CountsTheBytesOfBlocks) {
     }
   }
   // Only types that are smaller than the matrix is.
-  for (const TypeCandidate& candidate : measure_types(make_matrix({2, 256}, numbers), nullptr, 2 * 144, true))
+  for (const TypeCandidate& candidate : measure_types(make_matrix({2, 256}, numbers), nullptr, 2 * 144, true, false))
     EXPECT_LT(candidate.bytes, 2U * 144);
+}
+
+TEST(MeasureTypes, HasTypesThatNeedAnImportanceMatrixOnlyWithOne) {
+  std::vector<float> numbers(256);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) - 6;
+  const Tensor matrix = make_matrix({1, 256}, numbers);
+  const auto importance = std::make_shared<const std::vector<float>>(256, 1.0F);
+  const auto without = measure_types(matrix, nullptr, kAnySize, true, false);
+  const auto with = measure_types(matrix, importance, kAnySize, true, true);
+  for (const std::string type : {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs"}) {
+    EXPECT_EQ(find_error(without, type), -1) << type;
+    EXPECT_GT(find_error(with, type), 0) << type;
+  }
+  for (const std::string type : {"iq3_s", "iq4_xs", "q2_k", "q8_0"}) {
+    EXPECT_GT(find_error(without, type), 0) << type;
+    EXPECT_GT(find_error(with, type), 0) << type;
+  }
+  EXPECT_EQ(find_error(without, "tq1_0"), -1);
 }
 
 TEST(MeasureTypes, WeighsColumns) {
@@ -64,8 +84,8 @@ TEST(MeasureTypes, WeighsColumns) {
     std::vector<float> weights(32 * matrices, even);
     for (std::size_t i = 1; i < weights.size(); i += 2) weights[i] = odd;
     const auto importance = std::make_shared<const std::vector<float>>(weights);
-    return find_error(measure_types(make_matrix({matrices, 2 / matrices, 32}, numbers), importance, kAnySize, true),
-                      "bf16");
+    return find_error(
+        measure_types(make_matrix({matrices, 2 / matrices, 32}, numbers), importance, kAnySize, true, false), "bf16");
   };
   const double odd = static_cast<double>(kOdd);
   EXPECT_NEAR(measure(1, 1, 1), 0x1p-18 / (1 + odd * odd), 1e-12);
@@ -77,13 +97,13 @@ TEST(MeasureTypes, WeighsColumns) {
 TEST(MeasureTypes, LeavesOutTypesWithoutFiniteNumbers) {
   std::vector<float> numbers(32, 1);
   numbers[5] = 1e30F;
-  const auto candidates = measure_types(make_matrix({1, 32}, numbers), nullptr, kAnySize, true);
+  const auto candidates = measure_types(make_matrix({1, 32}, numbers), nullptr, kAnySize, true, false);
   EXPECT_EQ(find_error(candidates, "f16"), -1);
   EXPECT_EQ(find_error(candidates, "q8_0"), -1);  // its scale is a float16
   EXPECT_GT(find_error(candidates, "bf16"), 0);
   numbers[6] = std::numeric_limits<float>::infinity();
-  EXPECT_THAT(measure_types(make_matrix({1, 32}, numbers), nullptr, kAnySize, true), testing::IsEmpty());
-  EXPECT_THAT(measure_types(make_matrix({0, 32}, {}), nullptr, kAnySize, true), testing::IsEmpty());
+  EXPECT_THAT(measure_types(make_matrix({1, 32}, numbers), nullptr, kAnySize, true, false), testing::IsEmpty());
+  EXPECT_THAT(measure_types(make_matrix({0, 32}, {}), nullptr, kAnySize, true, false), testing::IsEmpty());
 }
 
 // A row of a large matrix counts as the rows around it.
@@ -94,7 +114,8 @@ TEST(MeasureTypes, TakesRowsAtEvenDistances) {
   const Tensor matrix = make_matrix({kRows, 64}, numbers);
   EXPECT_EQ(count_sample_bytes(matrix), std::uint64_t{4} << 18);
   const double odd = static_cast<double>(kOdd);
-  EXPECT_NEAR(find_error(measure_types(matrix, nullptr, kAnySize, true), "bf16"), 0x1p-18 / (1 + odd * odd), 1e-12);
+  EXPECT_NEAR(find_error(measure_types(matrix, nullptr, kAnySize, true, false), "bf16"), 0x1p-18 / (1 + odd * odd),
+              1e-12);
 }
 
 }  // namespace
