@@ -125,7 +125,9 @@ std::string read_processor_name() {
 
 // Names the instructions of the kernels: "AVX2", or "AVX3_ZEN4 and AMX".
 std::string name_instructions() {
-  const auto best = static_cast<std::uint64_t>(hwy::SupportedTargets());
+  // On arm64, the products use NEON on each processor (CMakeLists.txt).
+  constexpr std::int64_t kNotInProducts = HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128;
+  const auto best = static_cast<std::uint64_t>(hwy::SupportedTargets() & ~kNotInProducts);
   const char* const name = hwy::TargetName(static_cast<std::int64_t>(best & (~best + 1)));
   return get_tile_unit() == TileUnit::amx ? fmt::format("{} and AMX", name) : name;
 }

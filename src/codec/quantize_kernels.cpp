@@ -47,20 +47,15 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
   return whole;
 }
 
-// Collects losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow
-// float32.
+constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
+
+// Refers to losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow
+// float32. (A struct cannot hold vectors of SVE.)
 struct Losses {
-  hn::Vec<Floats> worst, errors, values;
+  hn::Vec<Floats>&worst, &errors, &values;
 
-  HWY_INLINE Losses() : worst(hn::Zero(Floats())), errors(worst), values(worst) {}
-
-  HWY_INLINE void add_squares(const Losses& other, float delta) {
-    const auto square = hn::Set(Floats(), delta * delta);
-    errors = hn::MulAdd(other.errors, square, errors);
-    values = hn::MulAdd(other.values, square, values);
-  }
   // Adds the squares to the sums in float64, and clears them.
-  HWY_INLINE void move_squares_to(QuantizationError& sums) {
+  HWY_INLINE void move_squares_to(QuantizationError& sums) const {
     sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
     sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
     errors = values = hn::Zero(Floats());
@@ -68,22 +63,22 @@ struct Losses {
   HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
 };
 
-constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
-
 // Converts vectors of numbers to codes.
 struct Coder {
-  hn::Vec<Floats> scale, units, lowest, highest;
-  hn::Vec<Words> zero;
+  float delta, unit, lowest, highest;
+  std::uint32_t zero;
 
-  HWY_INLINE Coder(float delta, const CodeRange& range)
-      : scale(hn::Set(Floats(), delta)),
-        units(hn::Set(Floats(), 1.0F / delta)),
-        lowest(hn::Set(Floats(), static_cast<float>(range.lowest))),
-        highest(hn::Set(Floats(), static_cast<float>(range.highest))),
-        zero(hn::Set(Words(), static_cast<std::uint32_t>(range.zero))) {}
+  HWY_INLINE Coder(float step, const CodeRange& range)
+      : delta(step),
+        unit(1.0F / step),
+        lowest(static_cast<float>(range.lowest)),
+        highest(static_cast<float>(range.highest)),
+        zero(static_cast<std::uint32_t>(range.zero)) {}
 
-  HWY_INLINE void encode(const float* in, std::byte* codes, Losses& losses) const {
+  HWY_INLINE void encode(const float* in, std::byte* codes, const Losses& losses) const {
     const hn::Rebind<std::uint8_t, Floats> bytes;
+    const auto scale = hn::Set(Floats(), delta);
+    const auto units = hn::Set(Floats(), unit);
     const auto number = hn::LoadU(Floats(), in);
 #if HWY_NATIVE_FMA
     // The quotient is rounded exactly like a division, from an estimate and its remainder (Markstein). A division would
@@ -97,9 +92,9 @@ struct Coder {
     // Adding this number rounds x to an integer, ties to even, because numbers this large have no fraction. The low
     // bits are the code.
     const auto shift = hn::Set(Floats(), 0x1.8p23F);
-    const auto shifted = hn::Add(hn::Max(lowest, hn::Min(highest, exact)), shift);
+    const auto shifted = hn::Add(hn::Max(hn::Set(Floats(), lowest), hn::Min(hn::Set(Floats(), highest), exact)), shift);
     const auto code = hn::Sub(shifted, shift);
-    const auto stored = hn::Add(hn::BitCast(Words(), shifted), zero);
+    const auto stored = hn::Add(hn::BitCast(Words(), shifted), hn::Set(Words(), zero));
     hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes));
     const auto error = hn::Sub(number, hn::Mul(code, scale));
     losses.worst = hn::Max(losses.worst, hn::Abs(error));
@@ -114,7 +109,9 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
                            QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
   const Coder coder(delta, range);
-  Losses losses;
+  auto worst = hn::Zero(Floats());
+  auto errors = worst, values = worst;
+  const Losses losses = {worst, errors, values};
   std::size_t i = 0;
   while (i + lanes <= count) {
     for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes)
@@ -130,16 +127,21 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
 void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code,
                     std::byte* codes, QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
-  Losses total;
+  auto worst = hn::Zero(Floats());
+  auto all_errors = worst, all_values = worst;
+  const Losses total = {worst, all_errors, all_values};
   std::size_t vectors = 0;
   for (const GroupFactor& group : factors) {
     const Coder coder(group.factor, {-group.zero, largest_code - group.zero, group.zero});
-    Losses losses;
+    auto errors = hn::Zero(Floats());
+    auto values = errors;
+    const Losses losses = {worst, errors, values};
     for (std::size_t i = 0; i < size; i += lanes) coder.encode(in + i, codes + i, losses);
     in += size;
     codes += size;
-    total.worst = hn::Max(total.worst, losses.worst);
-    total.add_squares(losses, group.factor);
+    const auto square = hn::Set(Floats(), group.factor * group.factor);
+    all_errors = hn::MulAdd(errors, square, all_errors);
+    all_values = hn::MulAdd(values, square, all_values);
     vectors += size / lanes;
     if (vectors < kVectorsPerSum) continue;
     total.move_squares_to(sums);

@@ -11,7 +11,6 @@
 
 #include "kernels/elementwise-inl.hpp"
 #include "kernels/vectors-inl.hpp"
-#include "kernels/weighted_rows-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -72,10 +71,6 @@ void Softmax(float* scores, std::size_t count) {
   Transform(scores, count, [&](auto weight, std::size_t) HWY_ATTR { return hn::Mul(weight, factor); });
 }
 
-void AddFloatRows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
-  AddWeightedRows(weights, FloatValues{values.data, values.stride}, values.count, size, {}, out);
-}
-
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -84,17 +79,12 @@ namespace poise {
 
 HWY_EXPORT(Exponentials);
 HWY_EXPORT(Softmax);
-HWY_EXPORT(AddFloatRows);
 
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink) {
   return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, count, scale, sink);
 }
 
 void apply_softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
-
-void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
-  HWY_DYNAMIC_DISPATCH(AddFloatRows)(weights, values, size, out);
-}
 
 }  // namespace poise
 #endif

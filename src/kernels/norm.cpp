@@ -17,18 +17,21 @@ using FloatsOfDoubles = hn::Rebind<float, Doubles>;
 // Returns the sum of term(x[i]) in float64.
 template <class Term>
 HWY_INLINE double SumTerms(const float* x, std::size_t count, const Term& term) {
-  constexpr std::size_t kSums = 4;  // independent sums hide the latency of Add()
   const std::size_t lanes = hn::Lanes(Doubles());
-  hn::Vec<Doubles> sums[kSums] = {hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles())};
+  // Four independent sums hide the latency of Add(). An array cannot hold vectors of SVE.
+  auto a = hn::Zero(Doubles());
+  auto b = a, c = a, d = a;
   const auto number = [&](std::size_t i)
                           HWY_ATTR { return hn::PromoteTo(Doubles(), hn::LoadU(FloatsOfDoubles(), x + i)); };
   std::size_t i = 0;
-  for (; i + kSums * lanes <= count; i += kSums * lanes) {
-    HWY_UNROLL(4)
-    for (std::size_t v = 0; v < kSums; ++v) sums[v] = hn::Add(sums[v], term(number(i + v * lanes)));
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Add(a, term(number(i)));
+    b = hn::Add(b, term(number(i + lanes)));
+    c = hn::Add(c, term(number(i + 2 * lanes)));
+    d = hn::Add(d, term(number(i + 3 * lanes)));
   }
-  for (; i + lanes <= count; i += lanes) sums[0] = hn::Add(sums[0], term(number(i)));
-  double sum = hn::GetLane(hn::SumOfLanes(Doubles(), hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
+  for (; i + lanes <= count; i += lanes) a = hn::Add(a, term(number(i)));
+  double sum = hn::GetLane(hn::SumOfLanes(Doubles(), hn::Add(hn::Add(a, b), hn::Add(c, d))));
   for (; i < count; ++i) sum += hn::GetLane(term(hn::Set(Doubles(), static_cast<double>(x[i]))));
   return sum;
 }

@@ -124,6 +124,7 @@ HWY_INLINE float Sum(V lanes) {
   return hn::GetLane(hn::SumOfLanes(Floats(), lanes));
 }
 
+#if !HWY_HAVE_SCALABLE  // a struct cannot hold vectors of unknown length
 // Holds four sums, one for each of four rows. (The constructors are written out, because the compiler would generate
 // them without the target's instructions.)
 struct FourSums {
@@ -186,6 +187,7 @@ struct FourSums {
     std::memcpy(to, buffer, sizeof(float) * count);
   }
 };
+#endif
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

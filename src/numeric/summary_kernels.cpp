@@ -98,8 +98,7 @@ const hn::Rebind<std::uint16_t, FloatTag> kSixteenBits;
 
 // A step reads two vectors of float32, which become four of float64. Six vectors of float64 hold the sums; larger
 // steps would need more registers than there are.
-constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
-constexpr std::size_t kStep = 2 * kLanes;
+constexpr std::size_t kMostInStep = 2 * hn::MaxLanes(FloatTag());
 
 // Loads numbers as they are stored.
 struct StoredF32 {
@@ -160,11 +159,20 @@ HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float sm
   auto below_normal = hn::Zero(kWords);
   auto sum0 = hn::Zero(kDoubles), sum1 = sum0;
   auto squares0 = sum0, squares1 = sum0, squares2 = sum0, squares3 = sum0;
+  // Adds to the counts of small numbers.
+  const auto count_small = [&](FloatVec numbers) HWY_ATTR {
+    const auto is_zero = hn::RebindMask(kWords, hn::Eq(numbers, hn::Zero(kFloats)));
+    const auto is_below = hn::RebindMask(kWords, hn::Lt(hn::Abs(numbers), normal));
+    zeros = hn::Sub(zeros, hn::VecFromMask(kWords, is_zero));
+    below_normal = hn::Sub(below_normal, hn::VecFromMask(kWords, is_below));
+  };
+  const std::size_t lanes = hn::Lanes(kFloats);
+  const std::size_t step = 2 * lanes;
   std::size_t skipped = 0;
   std::size_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
+  for (; i + step <= count; i += step) {
     const auto first = StoredType::Load(in + i * StoredType::kBytes);
-    const auto second = StoredType::Load(in + (i + kLanes) * StoredType::kBytes);
+    const auto second = StoredType::Load(in + (i + lanes) * StoredType::kBytes);
     hwy::Prefetch(in + i * StoredType::kBytes + kPrefetchedBytes);
     const auto magnitude0 = hn::Abs(first);
     const auto magnitude1 = hn::Abs(second);
@@ -173,21 +181,18 @@ HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float sm
     const auto is_plain = hn::And(are_near, hn::Ge(hn::Min(magnitude0, magnitude1), normal));
     if (HWY_UNLIKELY(!hn::AllTrue(kFloats, is_plain))) {
       if (!hn::AllTrue(kFloats, are_near)) {
-        float numbers[kStep];
+        float numbers[kMostInStep];
         hn::StoreU(first, kFloats, numbers);
-        hn::StoreU(second, kFloats, numbers + kLanes);
-        if (!collect_far(numbers, far, summary)) {
-          for (const float number : numbers) add_number(number, smallest_normal, far, summary, total);
-          skipped += kStep;
+        hn::StoreU(second, kFloats, numbers + lanes);
+        const std::span<const float> all(numbers, step);
+        if (!collect_far(all, far, summary)) {
+          for (const float number : all) add_number(number, smallest_normal, far, summary, total);
+          skipped += step;
           continue;
         }
       }
-      for (const auto& numbers : {first, second}) {
-        const auto is_zero = hn::RebindMask(kWords, hn::Eq(numbers, hn::Zero(kFloats)));
-        const auto is_below = hn::RebindMask(kWords, hn::Lt(hn::Abs(numbers), normal));
-        zeros = hn::Sub(zeros, hn::VecFromMask(kWords, is_zero));
-        below_normal = hn::Sub(below_normal, hn::VecFromMask(kWords, is_below));
-      }
+      count_small(first);
+      count_small(second);
     }
     if (!kHasExtremes) {
       least = hn::Min(least, hn::Min(first, second));
@@ -255,10 +260,11 @@ template <typename StoredType>
 HWY_INLINE SquareSum SumSquares(const std::byte* in, std::size_t count) {
   FloatVec sum0 = hn::Zero(kFloats);
   FloatVec sum1 = sum0;
+  const std::size_t lanes = hn::Lanes(kFloats);
   std::size_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
     const FloatVec first = StoredType::Load(in + i * StoredType::kBytes);
-    const FloatVec second = StoredType::Load(in + (i + kLanes) * StoredType::kBytes);
+    const FloatVec second = StoredType::Load(in + (i + lanes) * StoredType::kBytes);
     sum0 = hn::MulAdd(first, first, sum0);
     sum1 = hn::MulAdd(second, second, sum1);
   }
