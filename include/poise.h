@@ -1226,7 +1226,7 @@ poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t c
                              const poise_generate_options* options, size_t* id, poise_error* error);
 // Gives the number of texts that no step has finished yet.
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
-// Computes at most 256 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
+// Computes at most 512 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
 // have ended, which poise_batch_finished gives until the next step. Does nothing without texts. After a failure or
 // POISE_CANCELLED the texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache cannot
 // hold, and for weights whose scores are not finite.

@@ -52,7 +52,7 @@ class BatchGenerator {
   // Returns the number of texts that step() has not returned yet.
   std::size_t size() const;
 
-  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have ended.
+  // Computes at most 512 tokens: the next one of each text, and parts of prompts. Returns the texts that have ended.
   // Throws unsupported for a number that the cache cannot hold (CacheType::f16; choose another type), cancelled soon
   // after `stop` is requested, and what Sampler throws. Texts in progress are then as they were, and no text that has
   // ended is lost.

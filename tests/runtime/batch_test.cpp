@@ -11,6 +11,7 @@
 #include <poise/session.hpp>
 
 #include "runtime/random_model.hpp"
+#include "runtime/transformer.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -90,30 +91,33 @@ TEST(BatchGenerator, SharesBeginnings) {
   expect_as_alone(windows, prompts, {{.max_tokens = 6}}, 0, CacheType::q8);
 }
 
-// 256 tokens are a step's: the beginning of 200, which the second text does not compute again, and its own 30.
+// A step has room for the last two texts only because 400 tokens of the third one are computed already.
 TEST(BatchGenerator, ComputesABeginningOnce) {
   Config config = small_config();
-  config.max_position_embeddings = 300;
+  config.max_position_embeddings = 600;
+  static_assert(Transformer::kMaxBatch >= 450 + 30 && Transformer::kMaxBatch < 450 + 430);
   BatchGenerator batch(load_weights(make_model(config, random_weights(config))), {.threads = 2});
-  std::vector<TokenId> tokens = random_tokens(200, 1);
+  std::vector<TokenId> tokens = random_tokens(400, 1);
   batch.add(tokens, {.max_tokens = 1});
   EXPECT_EQ(batch.step().size(), 1U);
   const auto rest = random_tokens(30, 2);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
-  batch.add(random_tokens(220, 3), {.max_tokens = 1});
+  batch.add(random_tokens(450, 3), {.max_tokens = 1});
   batch.add(tokens, {.max_tokens = 1});
   EXPECT_EQ(batch.step().size(), 2U);
 }
 
 TEST(BatchGenerator, TakesPromptsLongerThanAStep) {
   Config config = small_config();
-  config.max_position_embeddings = 700;
-  expect_as_alone(config, {random_tokens(600, 1), random_tokens(3, 2), random_tokens(257, 3)}, {{.max_tokens = 4}});
+  constexpr std::size_t kStep = Transformer::kMaxBatch;
+  config.max_position_embeddings = kStep + 100;
+  expect_as_alone(config, {random_tokens(kStep + 88, 1), random_tokens(3, 2), random_tokens(kStep + 1, 3)},
+                  {{.max_tokens = 4}});
 }
 
 TEST(BatchGenerator, TakesMoreTextsThanAStepHasTokens) {
   std::vector<std::vector<TokenId>> prompts;
-  for (unsigned i = 0; i < 300; ++i) prompts.push_back(random_tokens(2, i));
+  for (unsigned i = 0; i < Transformer::kMaxBatch + 44; ++i) prompts.push_back(random_tokens(2, i));
   expect_as_alone(small_config(), prompts, {{.max_tokens = 2}});
 }
 
