@@ -49,7 +49,8 @@ void write_page(SavedOutput& output, const std::string& page) {
 void report(const ReportArguments& arguments) {
   const bool writes_stream = arguments.output == "-";
   if (writes_stream && ::isatty(STDOUT_FILENO) != 0)
-    throw Error(ErrorKind::bad_argument, "\"-o -\" writes the page to standard output, which is a terminal");
+    throw Error(ErrorKind::bad_argument,
+                "\"-o -\" writes the page to standard output, which is a terminal; redirect it to a file or a pipe");
   if (!writes_stream) FileOutput::require_possible(arguments.output, arguments.force, list_inputs(arguments));
   ReportOptions options{.read = arguments.read, .progress = make_progress(arguments.progress, "report")};
   ReportInputs inputs{open_input(arguments.path, arguments.read), {}};

@@ -396,11 +396,12 @@ class VocabularyJsonReader {
     fail(fmt::format("kind \"{}\" is not known", name));
   }
 
-  std::string read_text(JsonValue& item) const {
+  // `index` is the item's place in the list.
+  std::string read_text(JsonValue& item, std::string_view list, std::size_t index) const {
     const auto encoded = item.text();
-    if (!encoded) fail("a token is not text");
+    if (!encoded) fail(fmt::format("{}: item {}: expected text", list, index));
     if (auto decoded = decode_text(*encoded)) return *std::move(decoded);
-    fail("a token's hexadecimal text is broken");
+    fail(fmt::format("{}: item {}: expected pairs of hexadecimal digits after the NUL", list, index));
   }
 
   // Holds the key of a list, and the function that adds an item of the list to the vocabulary.
@@ -416,7 +417,7 @@ class VocabularyJsonReader {
 
   void add_token(JsonValue& item) {
     if (ends_.size() == kMaxTokens) fail(fmt::format("more than {} tokens", kMaxTokens));
-    texts_ += read_text(item);
+    texts_ += read_text(item, "tokens", ends_.size());
     ends_.push_back(texts_.size());
   }
 
@@ -427,13 +428,14 @@ class VocabularyJsonReader {
     for (const auto& [text, number] : kNotFinite) {
       if (value == Value(text)) return number;
     }
-    fail("a score is not a number");
+    fail(fmt::format("scores: item {}: expected a number", scores_.size()));
   }
 
   TokenType to_type(const Value& value) const {
     const auto* number = value.get_if<std::uint64_t>();
     if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined))
-      fail(fmt::format("a token's type: expected a number from 0 to {}", static_cast<int>(TokenType::user_defined)));
+      fail(fmt::format("types: item {}: expected a number from 0 to {}", types_.size(),
+                       static_cast<int>(TokenType::user_defined)));
     return static_cast<TokenType>(*number);
   }
 
@@ -442,10 +444,11 @@ class VocabularyJsonReader {
     std::array<std::string, 2> parts;
     std::size_t count = 0;
     const bool list = item.visit_items([&](JsonValue& part) {
-      if (count < parts.size()) parts[count] = read_text(part);
+      if (count < parts.size()) parts[count] = read_text(part, "merges", vocabulary_.merges.size());
       ++count;
     });
-    if (!list || count != parts.size()) fail("merges: expected pairs of texts");
+    if (!list || count != parts.size())
+      fail(fmt::format("merges: item {}: expected a pair of texts", vocabulary_.merges.size()));
     vocabulary_.merges.emplace_back(parts[0], parts[1]);
   }
 

@@ -66,7 +66,8 @@ std::string read_digest(const Attributes& from, std::string_view key, BlobName k
 
 HubFile parse_file(const Attributes& entry, const std::string& url) {
   const auto* name = entry.get_if<std::string>("rfilename");
-  if (name == nullptr) throw Error(ErrorKind::invalid_file, "expected siblings with an rfilename", url);
+  if (name == nullptr)
+    throw Error(ErrorKind::invalid_file, "siblings: expected an object with the text rfilename", url);
   if (!is_safe_name(*name))
     throw Error(ErrorKind::invalid_file,
                 fmt::format("the repository has a file whose name leads out of a directory: {}",
@@ -201,12 +202,13 @@ HubRepository list_hub_repository(const HttpClient& client, const HubName& name)
   const Value answer = parse_json(client.get_text(url + "?blobs=true", kMostListing), url);
   const auto* object = answer.get_if<Attributes>();
   const auto* siblings = object == nullptr ? nullptr : object->get_if<Value::Array>("siblings");
-  if (siblings == nullptr) throw Error(ErrorKind::invalid_file, "expected a list of files: siblings", url);
+  if (siblings == nullptr) throw Error(ErrorKind::invalid_file, "siblings: expected a list of files", url);
   repository.commit = read_digest(*object, "sha", BlobName::git_sha1);
-  if (repository.commit.empty()) throw Error(ErrorKind::invalid_file, "expected the digits of a commit: sha", url);
+  if (repository.commit.empty())
+    throw Error(ErrorKind::invalid_file, "sha: expected the 40 hexadecimal digits of a commit", url);
   for (const Value& sibling : *siblings) {
     const auto* entry = sibling.get_if<Attributes>();
-    if (entry == nullptr) throw Error(ErrorKind::invalid_file, "expected objects in siblings", url);
+    if (entry == nullptr) throw Error(ErrorKind::invalid_file, "siblings: expected objects", url);
     repository.files.push_back(parse_file(*entry, url));
   }
   std::ranges::sort(repository.files, {}, &HubFile::name);

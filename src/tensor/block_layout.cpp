@@ -76,7 +76,8 @@ void check_block_parts(const Tensor& tensor) {
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
   const bool columns = get_block_direction(tensor.layout) == BlocksAlong::columns;
   if (columns && tensor.shape.size() != 2)
-    fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
+    fail(tensor,
+         fmt::format("shape: expected a matrix, because blocks run along columns; found {}", to_string(tensor.shape)));
   const auto bytes = count_block_bytes(type, tensor.shape,
                                        columns                ? tensor.shape.front()
                                        : tensor.shape.empty() ? 1

@@ -28,7 +28,7 @@ class SchemeReader {
   SchemeReader(const Tensor& tensor, GroupWords words) : tensor_(tensor) { scheme_.words = words; }
 
   GroupScheme read() {
-    if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
+    if (tensor_.shape.empty()) fail("shape", "expected one dimension or more, found none");
     scheme_.bits = static_cast<unsigned>(read_number("bits", 8));
     if (scheme_.bits == 0) fail("bits", "expected 1 to 8, found 0");
     scheme_.group_size = read_number("group_size", UINT64_MAX);
@@ -95,7 +95,7 @@ class SchemeReader {
       fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
                                   to_string(scheme_.word)));
     }
-    if (scheme_.group_size == 0) fail("group_size", "a group has one code or more");
+    if (scheme_.group_size == 0) fail("group_size", "expected 1 or more, found 0");
     scheme_.zeros = tensor_.part("zeros") == nullptr ? Zeros::none : Zeros::plain;
     scheme_.packing_axis = scheme_.axis;
     if (const std::uint64_t along = tensor_.shape[scheme_.axis]; along % scheme_.per_word != 0) {

@@ -34,8 +34,8 @@ std::uint64_t read_mx_number(const Tensor& tensor, std::string_view key) {
 
 void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
   if (bytes == part.blob->size()) return;
-  fail_mx(tensor, fmt::format("{}: expected {} bytes, found {}", part.role,
-                              bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
+  if (!bytes) fail_mx(tensor, fmt::format("{}: its size does not fit 64 bits", part.role));
+  fail_mx(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, *bytes, part.blob->size()));
 }
 
 }  // namespace
@@ -50,11 +50,12 @@ TensorLayout read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))
     fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", format_found_value(form)));
-  if (tensor.shape.empty()) fail_mx(tensor, "a scalar has no blocks");
+  if (tensor.shape.empty()) fail_mx(tensor, "shape: expected one dimension or more, found none");
   const std::uint64_t axis =
       tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : read_mx_number(tensor, "axis");
   if (axis >= tensor.shape.size())
-    fail_mx(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
+    fail_mx(tensor,
+            fmt::format("attribute axis: {} is out of range, the tensor has {} dimensions", axis, tensor.shape.size()));
   const std::uint64_t block = read_mx_number(tensor, "block_size");
   if (block < 2 || tensor.shape[static_cast<std::size_t>(axis)] % block != 0) {
     fail_mx(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,

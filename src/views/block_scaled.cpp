@@ -24,7 +24,8 @@ constexpr std::string_view kShape = "block_shape";
 
 std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
   if (name != kBlockScaled) return std::nullopt;
-  if (tensor.shape.size() < 2) fail_parts(tensor, fmt::format("{} needs a matrix", kBlockScaled));
+  if (tensor.shape.size() < 2)
+    fail_parts(tensor, fmt::format("{} needs a matrix, found the shape {}", kBlockScaled, to_string(tensor.shape)));
   const auto* sizes = tensor.attributes.get_if<Value::Array>(kShape);
   const auto size = [&](std::size_t i) -> std::uint64_t {
     const auto* number = sizes == nullptr || sizes->size() != 2 ? nullptr : (*sizes)[i].get_if<std::uint64_t>();

@@ -100,7 +100,7 @@ TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
   const GroupScheme scheme = *get_group_scheme(make_neighbour_groups(tensor).layout);
-  if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
+  if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: expected 1 or more, found 0");
   return TensorLayout::with_scheme(kIndexedGroups, scheme);
 }
 

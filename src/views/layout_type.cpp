@@ -96,9 +96,9 @@ void require_type(const Tensor& tensor, const Part& part, DType dtype) {
 void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements) {
   const auto bytes = elements ? packed_bytes(part.dtype, *elements) : std::nullopt;
   if (bytes == part.blob->size()) return;
-  fail_parts(tensor,
-             fmt::format("{}: expected {} elements of {}, found {} bytes", part.role,
-                         elements ? fmt::format("{}", *elements) : "too many", part.type_name(), part.blob->size()));
+  if (!elements) fail_parts(tensor, fmt::format("{}: the number of its elements does not fit 64 bits", part.role));
+  fail_parts(tensor, fmt::format("{}: expected {} elements of {}, found {} bytes", part.role, *elements,
+                                 part.type_name(), part.blob->size()));
 }
 
 std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view key) {

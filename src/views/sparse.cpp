@@ -53,7 +53,7 @@ std::uint64_t count_index_bytes(const Part& part) { return info(part.dtype).bits
 
 Fault find_csr_fault(const Tensor& tensor) {
   if (tensor.shape.size() != 2)
-    return fmt::format("compressed sparse rows have rank 2, found shape {}", to_string(tensor.shape));
+    return fmt::format("compressed sparse rows have rank 2, found the shape {}", to_string(tensor.shape));
   if (auto fault = find_parts_fault(tensor, {"values", "indices", "indptr"})) return fault;
   const Part& indices = tensor.require("indices");
   const Part& indptr = tensor.require("indptr");
@@ -69,7 +69,7 @@ Fault find_csr_fault(const Tensor& tensor) {
 }
 
 Fault find_coo_fault(const Tensor& tensor) {
-  if (tensor.shape.empty()) return "a coordinate list has rank 1 or more";
+  if (tensor.shape.empty()) return "a coordinate list has rank 1 or more, found a scalar";
   if (auto fault = find_parts_fault(tensor, {"values", "coords"})) return fault;
   const Part& coords = tensor.require("coords");
   if (auto fault = find_index_type_fault(coords)) return fault;

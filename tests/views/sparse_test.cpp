@@ -201,7 +201,7 @@ TEST(Sparse, Version2RequiresAscendingColumns) {
 TEST(Sparse, PartsThatDoNotFitTheShapeAreRefused) {
   EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 1, 2})), HasSubstr("indptr: expected 8 bytes, found 6"));
   EXPECT_THAT(refusal(csr({2, 3}, {1}, {0, 1}, {0, 1, 2})), HasSubstr("values: expected 8 bytes, found 4"));
-  EXPECT_THAT(refusal(csr({6}, {1, 2}, {0, 1}, {0, 1, 2})), HasSubstr("rank 2, found shape"));
+  EXPECT_THAT(refusal(csr({6}, {1, 2}, {0, 1}, {0, 1, 2})), HasSubstr("rank 2, found the shape"));
   EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 1})),
               HasSubstr("coords: 6 bytes are not a whole number of coordinates of rank 2"));
   EXPECT_THAT(refusal(coo({2, 3}, {1}, {0, 1, 1, 0})), HasSubstr("values: expected 8 bytes, found 4"));

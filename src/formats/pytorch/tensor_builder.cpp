@@ -102,7 +102,7 @@ TensorBuilder::Making TensorBuilder::read_making_of_type(Id id) const {
 void TensorBuilder::require_arguments(const Making& making, std::size_t least) const {
   if (making.arguments.size() < least)
     fail(making.id, ErrorKind::invalid_file,
-         fmt::format("{}: {} arguments are too few", making.function, making.arguments.size()));
+         fmt::format("{}: {} arguments, at least {} are needed", making.function, making.arguments.size(), least));
 }
 
 std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {

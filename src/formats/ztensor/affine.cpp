@@ -26,7 +26,7 @@ float check_finite_number(const Tensor& tensor, const Attributes& map, std::stri
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
   const Affine affine{check_finite_number(tensor, map, "delta"), check_finite_number(tensor, map, "min"),
                       check_finite_number(tensor, map, "max"), packed};
-  if (affine.delta < 0) fail_affine(tensor, "delta: it is negative");
+  if (affine.delta < 0) fail_affine(tensor, fmt::format("delta: expected 0 or more, found {}", affine.delta));
   return affine;
 }
 
@@ -67,8 +67,8 @@ void convert_stored_affine(Tensor& tensor) {
   const auto* map = value->get_if<Attributes>();
   if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", format_found_value(value)));
   const float bits = check_finite_number(tensor, *map, "bits");
-  if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
-  if (packed && bits != 4.0F) fail_affine(tensor, "bits: expected 4 for packed codes");
+  if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, fmt::format("bits: expected 8 or 4, found {}", bits));
+  if (packed && bits != 4.0F) fail_affine(tensor, "bits: expected 4 for packed codes, found 8");
   const Affine affine = read_scale(tensor, *map, packed);
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data")
     fail_affine(tensor, "expected a single part, \"data\"");

@@ -145,7 +145,7 @@ Tensor convert_groups_to_version_1(Tensor tensor) {
   const GroupScheme scheme = *get_group_scheme(tensor.layout);
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
+                fmt::format("zTensor 1.1 cannot hold {}: the format has no attributes for {}", tensor.name, what))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   };
   if (scheme.high_bits_first) refuse("codes with the high bits first");

@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
@@ -36,9 +37,9 @@ std::uint64_t require_number(const Tensor& tensor, std::string_view key) {
 }
 
 void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
-  if (bytes != part.blob->size())
-    fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role,
-                             bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
+  if (!bytes) fail(tensor, fmt::format("{}: its size does not fit 64 bits", part.role));
+  if (*bytes != part.blob->size())
+    fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, *bytes, part.blob->size()));
 }
 
 void check_dense(const Tensor& tensor) {
@@ -74,7 +75,7 @@ void check_gguf(const Tensor& tensor) {
   const std::uint64_t bytes = require_number(tensor, kBlockBytes);
   if (elements == 0 || tensor.elements() % elements != 0)
     fail(tensor, fmt::format("attribute elems_per_block: {} does not divide {} elements", elements, tensor.elements()));
-  if (bytes == 0) fail(tensor, "attribute block_bytes: 0");
+  if (bytes == 0) fail(tensor, "attribute block_bytes: expected 1 or more, found 0");
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
@@ -82,9 +83,11 @@ void check_gguf(const Tensor& tensor) {
 void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *get_block_type(layout);
-  if (require_number(tensor, kBlockElements) != type.elements || require_number(tensor, kBlockBytes) != type.bytes) {
-    fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes",
-                             type.name, type.elements, type.bytes));
+  const std::uint64_t elements = require_number(tensor, kBlockElements);
+  const std::uint64_t bytes = require_number(tensor, kBlockBytes);
+  if (elements != type.elements || bytes != type.bytes) {
+    fail(tensor, fmt::format("attributes elems_per_block and block_bytes: expected {} and {} for {}, found {} and {}",
+                             type.elements, type.bytes, type.name, elements, bytes));
   }
   tensor.layout = std::move(layout);
   tensor.attributes.erase(kBlockElements);
@@ -132,7 +135,8 @@ Attributes make_group_attributes(const Tensor& tensor) {
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
   if (scheme.per_word * scheme.bits != info(scheme.word).bits)
     refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
-  if (scheme.bits == 1 || scheme.bits == 7) refuse(fmt::format("codes of {} bits have no place there", scheme.bits));
+  if (scheme.bits == 1 || scheme.bits == 7)
+    refuse(fmt::format("the format has no codes of {}", format_count(scheme.bits, "bit")));
   Attributes attributes = tensor.attributes;
   attributes.set("axis", scheme.axis);
   attributes.set("packing", Attributes{{"word", name_word(scheme.word)},

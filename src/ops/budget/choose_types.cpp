@@ -30,16 +30,15 @@ constexpr double kBitsPerByte = 8;
 void check_budget(const Format& target, const ConvertOptions& options) {
   const SizeBudget& budget = *options.budget;
   if (budget.bytes.has_value() == budget.bits_per_weight.has_value()) {
-    throw Error(ErrorKind::bad_argument,
-                "the types of a budget need one of size, in bytes, and bpw, bits per weight; found " +
-                    std::string(budget.bytes ? "both" : "neither"));
+    throw Error(ErrorKind::bad_argument, "a budget needs either size, in bytes, or bpw, bits per weight; found " +
+                                             std::string(budget.bytes ? "both" : "neither"));
   }
   if (budget.bytes == 0U) throw Error(ErrorKind::bad_argument, "size: expected 1 byte or more, found 0");
   if (budget.bits_per_weight && !(*budget.bits_per_weight > 0 && std::isfinite(*budget.bits_per_weight))) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("bpw: expected a number above 0, found {}", *budget.bits_per_weight));
   }
-  if (options.sparse) throw Error(ErrorKind::bad_argument, "the types of a budget and sparse exclude each other");
+  if (options.sparse) throw Error(ErrorKind::bad_argument, "a budget and sparse exclude each other");
   if (!holds_layout(target, layouts::blocks)) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("a budget mixes ggml's block types, and {} files hold none of them", target.info.name))
@@ -142,7 +141,8 @@ class TypeChooser {
     const FilePlan own_plan = plan_file_(own);
     // A model that cannot run is refused before the samples are read.
     const DivergenceMeasure divergence = budget_.divergence ? budget_.divergence(own.model) : DivergenceMeasure();
-    std::unordered_map<std::string_view, const QuantizedTensor*> codes;  // made again, although they keep the type
+    // Matrices that keep their type but get new codes, because an adapter changed their numbers.
+    std::unordered_map<std::string_view, const QuantizedTensor*> codes;
     for (const QuantizedTensor& tensor : own.quantized) codes.emplace(tensor.name, &tensor);
     const MatrixTypes blocks{.chosen = {}, .others = kUsual};
     const Transformed made = transform(model_, target_, options_, &merged_, &blocks);

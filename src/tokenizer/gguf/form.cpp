@@ -256,8 +256,10 @@ void FormBuilder::check_added_tokens() {
     add_loss(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
                          list_names(fewer)));
   if (others > 0)
-    add_loss(fmt::format(
-        "gguf does not record whether added tokens take white space or stand for whole words: {} differ", others));
+    add_loss(
+        fmt::format("gguf does not record how {} added tokens match (white space next to them, whole words, "
+                    "normalized text): some texts get other tokens",
+                    others));
 }
 
 }  // namespace poise::gguf_forms
