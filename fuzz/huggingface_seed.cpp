@@ -136,7 +136,7 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
   std::filesystem::remove(path);
   try {
     write_weights(path, model);
-  } catch (const Error&) {  // safetensors refuses some names and values; then the directory has no such file
+  } catch (const Error&) {  // safetensors refuses some names and values; then the directory has no weights
   }
 }
 

@@ -956,8 +956,8 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 // Sets the fields of a card, and copies them. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
 // cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// Sets the configuration to a JSON object, a config.json, and keeps all of it. If Poise knows its model_type, it must
-// have the hyperparameters of that. POISE_BAD_ARGUMENT for other texts.
+// Sets the configuration. `json` is the text of a config.json, and every key is kept. If Poise knows the model_type,
+// the object must have the hyperparameters of that family. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
 // Sets attributes from a JSON object; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);

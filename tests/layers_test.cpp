@@ -184,7 +184,6 @@ TEST(Layers, FormatsDoNotKnowEachOther) {
   }
 }
 
-// Only the registry includes formats.
 TEST(Layers, OnlyTheRegistryKnowsFormats) {
   static const std::regex kOfAFormat("^formats/[a-z_]+/");
   for (const auto& entry : fs::recursive_directory_iterator(root() / "src")) {

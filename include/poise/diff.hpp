@@ -1,4 +1,4 @@
-// diff: finds the differences between two models, also of different formats.
+// diff: finds the differences between two models, even of different formats.
 //
 //   const poise::DiffReport report = poise::diff(poise::open("a.alt"), poise::open("b.gguf"));
 //   for (const auto& tensor : report.tensors) std::cout << tensor.name << ": " << tensor.a << ", " << tensor.b << "\n";

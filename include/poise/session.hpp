@@ -58,7 +58,7 @@ struct SessionOptions {
   // integers for quantized weights (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix
   // unit.
   bool exact = false;
-  // The type of stored keys and values, also of the draft's (docs/quantization.md). std::nullopt: f16, or f32 if
+  // The type of stored keys and values, including the draft's (docs/quantization.md). std::nullopt: f16, or f32 if
   // `exact` is set. feed() throws unsupported for numbers that the type cannot hold.
   std::optional<CacheType> cache = {};
   std::optional<DraftOptions> draft = {};
@@ -95,7 +95,7 @@ class Session {
   // invalid_file, listing every disagreement between configuration, vocabulary and tensors; bad_argument for invalid
   // options, and for a draft with another vocabulary, naming the difference; and what reading the model's blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
-  // Shares weights with other sessions, also of other threads. Throws bad_argument for null, for invalid options, and
+  // Shares weights with other sessions, even on other threads. Throws bad_argument for null, for invalid options, and
   // for a draft with another vocabulary.
   explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~Session();

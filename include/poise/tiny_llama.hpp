@@ -65,7 +65,7 @@ class TinyLlamaModel {
   // FileIOException; the model is then unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
-  // Loads vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
+  // Loads vocab.txt and merges.txt. Throws FileIOException, even for more tokens than vocab_size.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
   // Returns logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one

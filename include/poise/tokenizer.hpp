@@ -59,7 +59,7 @@ class Tokenizer {
   // if the vocabulary has it.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
-  // Returns the ids of a chat template's text. Finds special tokens where the template spells them, also if the
+  // Returns the ids of a chat template's text. Finds special tokens where the template spells them, even if the
   // vocabulary lists no added tokens, and never in bytes from a message. Adds no special tokens around the text, since
   // the template spells them all.
   std::vector<TokenId> encode(const ChatText& text) const;

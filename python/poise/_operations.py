@@ -105,7 +105,8 @@ def save(
     """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused,
     unless overwrite=True.
 
-    path: the file or directory, or a binary file object, which needs the `format` of a single file.
+    path: the file or directory, or a binary file object. For a file object, `format` must name a format of
+    single files.
     metadata: attributes of the file, in place of the model's; for safetensors only text. config: keys of the
     configuration that replace the model's, or are added.
     OPTIONS

@@ -160,8 +160,9 @@ class Session:
     def generate(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and yields the continuation, in pieces of whole characters, as it is made.
 
-        max_tokens: the largest number of tokens to generate. stop: a text or several; the continuation ends before each
-        of them. stop_id: the token that ends the text, instead of the model's own; ignore_eos: no token ends the text.
+        max_tokens: the largest number of tokens to generate. stop: a text or several; the continuation ends before the
+        first of them. stop_id: the token that ends the text, instead of the model's own; ignore_eos: no token ends the
+        text.
 
         temperature 0: always the best token. top_k: chooses among the k best tokens. top_p: among the fewest tokens
         that together have this probability. min_p: among tokens with at least this share of the best one's probability.
@@ -170,7 +171,7 @@ class Session:
         occurrences. logit_bias: {id: number}, numbers that are added to scores. docs/chat.md has the order in which
         these are applied. The same options and seed give the same text on every machine.
 
-        The text continues what was fed and generated before. The token that was generated last, also an end token, is
+        The text continues what was fed and generated before. The token that was generated last, even an end token, is
         fed before the prompt; the prompt [] adds no token. BOS begins only a new text, such as after reset(). If a call
         ends within a character, the next call yields the whole character.
         """

@@ -43,7 +43,7 @@ class Released {
   PyThreadState* state_;
 };
 
-// Takes the lock for a scope, on any thread, also on one that has it.
+// Acquires the lock for a scope, on any thread, even on one that has it.
 class Taken {
  public:
   Taken();

@@ -59,7 +59,7 @@ struct PyWeights {
   WeightsPtr weights;
 };
 
-// Converts token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
+// Converts token ids: any iterable of integers, including arrays of one dimension. Throws TypeError for other objects.
 Tokens parse_token_ids(py::handle given);
 
 // Holds a text to encode, or token ids.

@@ -16,7 +16,7 @@ std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 // Returns how a command is called: "poise diff A B [OPTIONS]".
 std::string make_usage_line(const CLI::App& command);
 
-// Returns the help of the whole command, also if a subcommand was parsed.
+// Returns the help of the whole command, even if a subcommand was parsed.
 std::string make_overview(const CLI::App& app);
 
 // Suggestions for misspelled commands and options.

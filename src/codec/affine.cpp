@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// Sign-extends the low `bits` of a byte.
+// Sign-extends the low `bits` bits of a code.
 std::int16_t sign_extend(unsigned code, unsigned bits) {
   const unsigned sign = 1U << (bits - 1);
   code &= (1U << bits) - 1;

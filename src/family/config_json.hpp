@@ -20,7 +20,7 @@ Config read_config_attributes(const Attributes& map, std::string& model_type, co
 // throws.
 void parse_config(Model& model, Attributes map, const std::string& path);
 
-// Changes keys of the model's whole configuration, also inside nested objects that take precedence. Throws what
+// Changes keys of the model's whole configuration, including those in nested objects that take precedence. Throws what
 // parse_config() throws.
 void change_config(Model& model, const Attributes& changes, const std::string& path);
 

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// Says how a checkpoint stores the matrices of experts.
+// Names the form in which a checkpoint stores the matrices of experts.
 enum class ExpertsStored : std::uint8_t {
   separate,        // a tensor for each expert
   stacked_in_out,  // one for all of them: [experts, in, out]

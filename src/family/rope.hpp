@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Says how a family's rotary embeddings differ from config.json's keys.
+// Describes how a family's rotary embeddings differ from config.json's keys.
 struct RopeOptions {
   float theta = 10000;
   bool partial = false;                 // follows partial_rotary_factor

@@ -26,7 +26,7 @@ class FaultyModel : public Error {
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
-  // Moves out the model without the faulty tensors. Call it once, also for copies of the error.
+  // Moves out the model without the faulty tensors. Call it only once for an error and all its copies.
   Model release_valid_part() { return std::move(found_->sound); }
 
  private:

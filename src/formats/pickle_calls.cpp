@@ -127,8 +127,8 @@ std::optional<std::string> find_attribute_change(const Pickle& pickle, Id state)
   return std::nullopt;
 }
 
-// Holds the places of a function's arguments that are its result's attributes and its hooks; 0: there is no such
-// argument.
+// Describes a function that makes a tensor: which of its arguments, counted from 0, hold the tensor's attributes and
+// hooks. 0: no argument does, because argument 0 never holds them.
 struct Extras {
   std::string_view name;
   std::size_t attributes = 0;

@@ -69,7 +69,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// Says how a body ended.
+// Names how a body ended.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {

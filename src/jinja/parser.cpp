@@ -271,7 +271,7 @@ class StatementParser {
   ExpressionParser expressions_;
   unsigned depth_ = 0;
   unsigned loops_ = 0;     // loops that may be ended here
-  unsigned in_loops_ = 0;  // loops around this place, also around macros in them
+  unsigned in_loops_ = 0;  // loops around this place, including loops around a macro that it is in
   std::set<std::string> blocks_;
 };
 

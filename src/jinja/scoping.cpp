@@ -178,7 +178,8 @@ bool uses_name(const Statement& macro, std::string_view name) { return is_used_i
 
 namespace {
 
-// Says where code is. jinja2's compiler calls code inside a condition soft, except for blocks with names of their own.
+// Names where code is. An unknown filter or test is an error in hard code at once, and in soft code only when it runs.
+// As in jinja2's compiler, code inside a condition is soft, but the body of a loop, macro or block in it is hard again.
 enum class Place { soft, hard };
 
 void check_names(const Body& body, Place place);

@@ -21,7 +21,8 @@
 
 namespace poise {
 
-// Checks of verify() on the values of one part: each check sees the part's decoded bytes once and collects faults.
+// verify() makes these checks on the values of one part. Each check sees the part's decoded bytes once and collects
+// faults.
 
 // Describes a value that a part must not hold.
 struct BadValue {

@@ -1,6 +1,6 @@
 // HTTP requests by libcurl: with limits on time, length and redirects, and with retries.
 //
-// TLS certificates are verified. A token goes only to the origin that it belongs to, also after redirects.
+// TLS certificates are verified. A token goes only to the origin that it belongs to, even after redirects.
 #pragma once
 
 #include <atomic>

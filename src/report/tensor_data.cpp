@@ -64,8 +64,8 @@ TensorColumns::TensorColumns(const std::vector<PartHash>& hashes) {
 
 Value TensorColumns::add_map(const HeatMap& map, double unit) {
   if (map.rms.empty()) return {};
-  // A code is 20 steps for a factor of 2, which is 3.5 % a step; 0 is a cell of zeros, 255 one with a number that is
-  // not finite.
+  // Codes are logarithmic: 20 steps double the rms, so a step is 3.5 %, and 128 is `unit`. 0 is a cell of zeros, and
+  // 255 a cell with a number that is not finite.
   constexpr double kSteps = 20;
   const std::uint64_t place = maps_.size();
   for (const double cell : map.rms) {

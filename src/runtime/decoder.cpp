@@ -22,7 +22,7 @@ void scale(float* x, std::size_t count, float factor) {
 
 class PlannedTransformer final : public Transformer {
  public:
-  // `plan` is that of the whole model, also for one of several ranks.
+  // `plan` is that of the whole model, even on one of several ranks.
   PlannedTransformer(DecoderPlan plan, DecoderWeights weights, const Ranks& ranks)
       : Transformer({.vocabulary = weights.vocabulary,
                      .hidden = plan.hidden,

@@ -88,7 +88,7 @@ class JsonValue {
   bool visit_items(VisitItem visit);
   // Calls `visit` for the members of the object. Rejects repeated keys.
   bool visit_members(VisitMember visit);
-  // Calls `visit` for the members of the object, also for repeated keys.
+  // Calls `visit` for the members of the object, including those with repeated keys.
   bool visit_members_unchecked(VisitMember visit);
   // Returns the whole value.
   Value read_tree();

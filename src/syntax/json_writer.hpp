@@ -21,7 +21,7 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // Says how numbers that JSON lacks are written: as null, or as NaN, Infinity and -Infinity as in Python's json.
+  // Names the form of numbers that JSON lacks: as null, or as NaN, Infinity and -Infinity as in Python's json.
   enum class NotFinite : bool { null, named };
 
   // `indent` is the number of spaces for each level; if it is below 0, all text is in one line.

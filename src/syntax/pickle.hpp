@@ -158,8 +158,8 @@ std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned ba
 // all.
 bool is_ambiguous_integer(std::string_view text);
 
-// Parses as float(text) does, also " 1_0.5 ", "+Infinity", "nan". Too large a number is infinite, one too small is
-// zero. Returns std::nullopt if Python refuses the text.
+// Parses as float(text) does, including " 1_0.5 ", "+Infinity" and "nan". Too large a number is infinite, one too small
+// is zero. Returns std::nullopt if Python refuses the text.
 std::optional<double> parse_line_real(std::string_view text);
 
 // Returns the bytes between the quotes of a STRING step: \n \x41 \101 and the other escapes of bytes; an unknown escape

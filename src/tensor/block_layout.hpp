@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// Says in which direction blocks lie: along the rows of a tensor, or along the columns of a matrix, which is then
+// Names the direction of blocks: along the rows of a tensor, or along the columns of a matrix, which is then
 // stored transposed (as llama.cpp stores the matrices of GPT-2).
 enum class BlocksAlong : std::uint8_t { rows, columns };
 

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// Says which version of zTensor has the attributes that describe the scheme.
+// Names the version of zTensor whose attributes describe the scheme.
 enum class GroupWords : std::uint8_t {
   zt1,  // quantized_group: "packing": "8_per_i32", ...
   zt2,  // zt.quant_group/1: "packing": {"word": "u32", ...}, ...

@@ -1,4 +1,4 @@
-// Checks of a tensor's parts by their types, without reading their bytes, and attributes in messages.
+// These functions check a tensor's parts by their types, without reading their bytes, and show attributes in messages.
 #pragma once
 
 #include <algorithm>

@@ -46,7 +46,7 @@ struct SparseFault {
 };
 struct SparseFaults {
   std::vector<SparseFault> first;
-  std::uint64_t count = 0;  // the number of all faults, also those that are not in `first`
+  std::uint64_t count = 0;  // the number of all faults, including those that are not in `first`
 };
 
 // Counts all faults of indices that validate_sparse() finds, and describes the first `most`. Throws what

@@ -52,7 +52,7 @@ class TinyLlamaApi : public ::testing::Test {
   fs::path directory_;
 };
 
-// The example of the format's document, as it stands there.
+// This is the example of the format's document, word by word.
 TEST_F(TinyLlamaApi, TheDocumentsExample) {
   const fs::path here = fs::current_path();
   fs::current_path(directory_);

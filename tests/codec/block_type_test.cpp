@@ -163,7 +163,7 @@ TEST(BlockTypes, AreFoundByNameAndNumber) {
     EXPECT_EQ(find_numbered_block_type(number), nullptr) << number;
 }
 
-// tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
+// Source: tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
 TEST(BlockTypes, RowsThatAreNotWholeBlocksTakeTheFallbackOfLlamaQuantize) {
   const std::map<std::string_view, std::string_view> fallbacks = {
       {"tq1_0", "q4_0"},   {"tq2_0", "q4_0"},     {"q2_k", "q4_0"},    {"q3_k", "q4_0"},     {"iq4_xs", "iq4_nl"},
@@ -182,14 +182,14 @@ TEST(BlockTypes, RowsThatAreNotWholeBlocksTakeTheFallbackOfLlamaQuantize) {
   }
 }
 
-// tensor_requires_imatrix() in the same file.
+// Source: tensor_requires_imatrix() in the same file.
 TEST(BlockTypes, NeedAnImportanceWhereLlamaQuantizeDoes) {
   const std::set<std::string_view> need = {"iq3_xxs", "iq2_xxs", "iq2_xs", "iq2_s", "iq1_m", "iq1_s"};
   for (const BlockType& type : list_block_types())
     EXPECT_EQ(type.needs_importance, need.contains(type.name)) << type.name;
 }
 
-// Offsets as gguf-py/gguf/scripts/gguf_convert_endian.py swaps them.
+// The offsets are those that gguf-py/gguf/scripts/gguf_convert_endian.py swaps.
 TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
   const std::map<std::string_view, std::vector<std::size_t>> swapped = {
       {"q4_0", {0}},   {"q8_0", {0}}, {"q4_k", {0, 2}}, {"q6_k", {208}},

@@ -215,7 +215,7 @@ TEST(Plans, InvalidConfigurationsAreRefused) {
         << test_case.model_type << " " << test_case.more;
 }
 
-// As GemmaMLP and Gemma2MLP of transformers have it.
+// The rule is that of GemmaMLP and Gemma2MLP of transformers.
 TEST(Plans, GeluOfGemmaIsByTanhInTheFirstFilesAlone) {
   const auto activation = [](std::string_view type, const std::string& more) {
     return plan_of(model_of(type, more)).activation;

@@ -251,7 +251,8 @@ def checkpoint(pickle, archive=archive):
 
 
 def pickled_tensor(name):
-    """Returns a view of storage 0. The memo has the storage as 0, the function as 1, the empty tuple as 2."""
+    """Returns a view of storage 0. The memo has the storage as 0, the function as 1, an empty OrderedDict (the hooks)
+    as 2."""
     return unicode(name) + b"h\x01(h\x00K\x00K\x00\x85K\x01\x85\x89h\x02tR"
 
 

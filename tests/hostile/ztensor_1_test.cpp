@@ -720,7 +720,7 @@ TEST(HostileZtensor1, WhatCompressionHidesIsFoundWhenItIsDecoded) {
   expect_faults("hostile.zt", kHidden);
 }
 
-// Otherwise writers would make files that cannot be opened.
+// A writer that copied such a fault would make a file that cannot be opened.
 TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
   for (const VerifyCase& hidden : kHidden) {
     const Model model = open(source(hidden.file().bytes(), "hostile.zt"));

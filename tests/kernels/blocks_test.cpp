@@ -287,7 +287,7 @@ TEST_P(BlockProducts, OfOneColumnAreItsWeights) {
   }
 }
 
-// Says where docs/formats/gguf.md has the float16 numbers of a block.
+// Holds the places of a block's float16 numbers in docs/formats/gguf.md.
 struct ScaledType {
   std::string_view name;
   std::vector<std::size_t> halves;
@@ -327,7 +327,7 @@ TEST_P(BlockProducts, AtTheLimitOfIntegers) {
   }
 }
 
-// The largest codes of Q6_K times its largest scale, which the others do not come near.
+// Multiplies the largest codes of Q6_K by its largest scale. The other tests do not come near these products.
 TEST_P(BlockProducts, OfTheLargestScaleOfQ6K) {
   Blocks blocks(*find_named_block_type("q6_k"), 5, 2048);
   for (std::size_t block = 1; block < blocks.bytes.size(); block += blocks.type.bytes) {
@@ -409,7 +409,7 @@ TEST_P(BlockPanels, OfOneColumnAreItsWeights) {
   }
 }
 
-// The largest codes and scales times the largest x in every lane.
+// Multiplies the largest codes and scales by the largest x in every lane.
 TEST_P(BlockPanels, AtTheLimitOfIntegers) {
   for (const ScaledType& scaled : kScaledTypes) {
     for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {

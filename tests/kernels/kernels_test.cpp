@@ -469,7 +469,7 @@ TEST_P(Kernels, ProductsOfManyTokens) {
   }
 }
 
-// Where the last tokens fill a vector or a tile, or begin another.
+// The last tokens fill a vector or a tile, or begin another one.
 TEST_P(Kernels, ProductsOfEveryNumberOfLastTokens) {
   std::mt19937 random(8);
   for (const Storage storage : {Storage::f16, Storage::bf16}) {
@@ -481,7 +481,7 @@ TEST_P(Kernels, ProductsOfEveryNumberOfLastTokens) {
   }
 }
 
-// The largest codes and the largest x in every lane: exact sums must not overflow.
+// Every lane has the largest code and the largest x: exact sums must not overflow.
 TEST_P(Kernels, ProductsAtTheLimitOfIntegers) {
   const std::size_t columns = 4096;
   for (const Storage storage : {Storage::i8, Storage::u8}) {
@@ -713,7 +713,7 @@ struct RandomBlock {
   CachedRun run;
 };
 
-// Against sums in double; and whatever comes with a query, what it comes to is the same.
+// Scores equal sums in double, and the scores of a query do not depend on the queries next to it.
 TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
   std::mt19937 random(4);
   for (const CacheTypeRow& type : list_cache_types()) {
@@ -778,7 +778,7 @@ TEST_P(Kernels, CachedValuesAreWeightedAndAdded) {
   }
 }
 
-// Codes of 8 bits by their definition, and the same on every processor.
+// Codes of 8 bits follow their definition, and are the same on every processor.
 TEST_P(Kernels, CodesOfACacheAreTheNearest) {
   std::mt19937 random(6);
   for (const std::size_t size : kAwkwardSizes) {

@@ -160,7 +160,7 @@ TEST(Tiles, RowsInSeveralTurns) {
   }
 }
 
-// Codes have no sign, x has; sums are exact. (In 64 bits, one by one.)
+// Codes have no sign, and x has one. Sums are exact: they equal those in 64 bits, one product at a time.
 TEST(Tiles, SumsOfCodesAreExact) {
   const ChosenUnit unit(find_best_unit(TileUnit::plain));
   std::mt19937 random(3);
@@ -192,7 +192,7 @@ TEST(Tiles, SumsOfCodesAreExact) {
   }
 }
 
-// The same where x is the first factor: of some columns, and of those that follow.
+// Sums are exact, too, if x is the first factor, for one step of columns and for two.
 TEST(Tiles, SumsOfPanelsAreExact) {
   const ChosenUnit unit(find_best_unit(TileUnit::plain));
   constexpr std::size_t kColumns = kMostTiledStep;

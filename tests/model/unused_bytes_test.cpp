@@ -41,7 +41,7 @@ TEST(UnusedBytes, PaddingIsZeroAndShorterThanAnAlignment) {
               ElementsAre(std::pair("no entry of the file refers to these 64 bytes", 64)));
 }
 
-// From the next place on where a part may begin.
+// The padding ends at the next place where a part may begin; bytes after it may be a part.
 TEST(UnusedBytes, InWiderPaddingMayBeAPart) {
   EXPECT_THAT(unused(100, {{0, 70}, {128, 256}}),
               ElementsAre(std::pair("no entry of the file refers to these bytes, which are not zero", 100)));

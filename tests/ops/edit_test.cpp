@@ -110,7 +110,7 @@ TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
       EXPECT_EQ(verify(file).warnings(), 0U) << length;
       ends.push_back(fs::file_size(file));
     }
-    // Bytes that are not a manifest, or not this one's, are reported as before.
+    // verify() accepts only the old manifests themselves: it reports a changed byte in them.
     const std::string whole = support::contents(file);
     for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
       for (const std::uint64_t back : {1U, 24U, 60U, 500U}) {
@@ -123,7 +123,7 @@ TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
   }
 }
 
-// Faults that verify finds after the edit but not before.
+// edit() refuses a change after which verify() would find a fault that the file did not have before.
 TEST(Edit, RefusesWhatVerifyWouldFind) {
   const support::TemporaryDirectory directory;
   const std::string config = to_json(whole_config(open(source_directory() / "examples/nano-mistral")));
@@ -171,7 +171,7 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
   }
 }
 
-// A list stays a list, also if the command gives it as JSON.
+// A list stays a list, even if the command gives it as JSON.
 TEST(Edit, ListsOfZtensorStayLists) {
   const support::TemporaryDirectory directory;
   const fs::path file = directory / "m.zt";

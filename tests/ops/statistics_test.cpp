@@ -79,7 +79,7 @@ TEST(Statistics, AreTheSameOnOneThread) {
   }
 }
 
-// More far numbers than a piece collects, so that it is read again.
+// A piece has more far numbers than it collects, so it is read again.
 TEST(Statistics, CountOutliersOfEveryPiece) {
   const std::vector<float> numbers = make_numbers(1'500'000);
   const TensorStatistics found = compute_one(make_tensor("w", {1'500'000}, numbers));

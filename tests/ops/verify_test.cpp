@@ -112,7 +112,7 @@ TEST_F(Verify, ListsEveryFaultWithItsPlace) {
   }
 }
 
-// Three codes, so that the last half byte has none.
+// The tensor has three codes, so the last half byte has none.
 TEST_F(Verify, ChecksPoisesLayoutsInEveryVersionOfZtensor) {
   for (const std::string format : {"zt", "zt1"}) {
     for (const int last : {0x02, 0x12}) {

@@ -142,7 +142,7 @@ TEST(Session, OtherCachesAreNearTheReference) {
   }
 }
 
-// The same bits for any threads, in pieces of any size, after going back, and in copies.
+// The bits do not depend on the number of threads, the size of pieces, steps back, or copies.
 TEST(Session, EachCacheGivesTheSameBits) {
   for (const CacheType type : {CacheType::f32, CacheType::f16, CacheType::q8}) {
     for (const std::int64_t window : {0, 100}) {

@@ -88,7 +88,7 @@ def refused(case, *arguments, text):
 
 def check_extraction(case):
     place = case.directory / "extracted"
-    # Differences of the rank: the adapter merged into the base is the tuned model.
+    # If the differences have the adapter's rank, merging it into the base gives the tuned model.
     deltas = {
         Q: spectrum(HIDDEN, HIDDEN, [1, 0.3, 0.1]),
         DOWN: spectrum(HIDDEN, INNER, [1, 1e-2, 1e-3]),
@@ -127,7 +127,7 @@ def check_extraction(case):
     extracted(case, case.directory / "base.gguf", case.directory / "tuned.gguf", "--rank", "3", output=again)
     case.require(case.merged(again), tuned_tensors, tolerance=1e-6)
 
-    # Differences of full rank: as near as the best product.
+    # Differences of full rank are approximated as well as the best product of this rank does (by NumPy's SVD).
     slow = np.array([0.9**i for i in range(HIDDEN)])
     flat = np.ones(HIDDEN)
     for values, rank, tolerance in ((slow, 8, 1e-3), (slow, 40, 1e-3), (flat, 16, 0.3), (slow, 64, 1e-4)):

@@ -45,7 +45,7 @@ class ScaledRows {
   std::vector<float> scaled_;
 };
 
-// Marks a point that was chosen for a place that is not on the grid.
+// Marks a point that replaces a place (rounded coordinates) which the grid does not have.
 constexpr std::uint32_t kOffGrid = 1U << 31;
 
 // Holds the numbers that the levels of a coordinate stand for. Three levels have two bits in a word, and are here

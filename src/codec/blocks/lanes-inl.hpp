@@ -150,7 +150,8 @@ class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Returns the mean of a row. Requires: calls are in the order of rows, but the most recent rows may be repeated.
+  // Returns the mean square of a row. Requires: calls are in the order of rows, but the most recent rows may be
+  // repeated.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
@@ -160,8 +161,8 @@ class RowMeans {
   // If rows have one block each, the lanes of a vector need this many means at most, and so does the vector before it.
   static constexpr std::size_t kAtOnce = 2 * kMaxLanes;
 
-  // Computes the means of several rows at once, if there are enough: the steps of one sum are sequential, but those of
-  // several sums overlap.
+  // Computes the mean squares of several rows at once, if there are enough: the steps of one sum are sequential, but
+  // those of several sums overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;

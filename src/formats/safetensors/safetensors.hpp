@@ -48,7 +48,7 @@ class SafetensorsFile {
 
  private:
   // The tensors with the widest elements come first, so that each tensor begins at a multiple of its element's size.
-  // Otherwise they keep the given order.
+  // Tensors of equal width keep the given order.
   std::vector<const Tensor*> tensors_;
   std::string header_;
   std::uint64_t tensor_bytes_ = 0;

@@ -57,7 +57,7 @@ struct FactorSink {
       for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.get_sums(first + t) + b * kOfBlock;
     }
   }
-  // Receives the scales of the i-th group (in a vector of eight, also of the next). kWhich chooses one of two
+  // Receives the scales of the i-th group (in a vector of eight, those of the next, too). kWhich chooses one of two
   // independent sums.
   template <int kWhich, class D>
   HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {

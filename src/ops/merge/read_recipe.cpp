@@ -115,7 +115,7 @@ class RecipeReader {
     return node.text;
   }
 
-  // Reads the path of a model, also in mergekit's long form, a map with a path.
+  // Reads the path of a model: a text, or mergekit's long form, a map with a path.
   std::filesystem::path read_model(const YamlNode& node, std::string_view key) const {
     if (node.kind != NodeKind::map) return read_text(node, key);
     std::filesystem::path path;

@@ -28,7 +28,7 @@ namespace poise {
 struct MatrixTypes {
   // By names in the convention of the target's readers; std::nullopt: the matrix keeps its type.
   std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
-  std::optional<StoredType> others = {};  // of matrices without a row
+  std::optional<StoredType> others = {};  // for matrices that `chosen` does not list
 };
 
 // Describes the whole conversion, as steps see it.

@@ -29,7 +29,7 @@ namespace poise {
 Vocabulary read_sentencepiece(const Source& source);
 
 // Returns the file of a vocabulary. Its normalizer is identity, whatever the vocabulary has; SentencePiece rejects the
-// file where read_sentencepiece() does. Requires: a kind of SentencePiece.
+// file where read_sentencepiece() does. Requires: the vocabulary's kind is one of SentencePiece's.
 std::string write_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

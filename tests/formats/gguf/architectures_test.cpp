@@ -661,7 +661,7 @@ TEST(GgufArchitectures, AMissingHyperparameterIsNamedByTheFilesKey) {
   EXPECT_EQ(refusal(5, {}), "gguf: llama.attention.head_count is missing (config: num_attention_heads: missing)");
 }
 
-// The 27 billion models of Gemma 2 divide by another number than a head's length.
+// The models of Gemma 2 with 27 billion weights divide by another number than a head's length.
 TEST(GgufArchitectures, TheLargestGemmaScalesByHiddenSize) {
   auto all = entries("gemma2", {u32_entry("gemma2.attention.key_length", 16)});
   all[3] = u32_entry("gemma2.block_count", 46);

@@ -491,7 +491,7 @@ bool flag(std::string_view key) {
   return text.ends_with("true");
 }
 
-// Vocabularies without the keys that have a default.
+// The vocabularies lack the keys that have a default.
 TEST(GgufPage, DefaultsOfVocabularies) {
   std::vector<std::string> texts(110, "x");
   for (std::size_t id = 0; id < texts.size(); ++id) texts[id] += std::to_string(id);

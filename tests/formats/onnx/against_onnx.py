@@ -184,6 +184,6 @@ with tempfile.TemporaryDirectory() as directory:
         told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]
         and told["onnx.producer_name"] == "against_onnx"
     ), told
-    # Known by its content.
+    # Poise recognizes a renamed file by its content.
     (path / "raw.onnx").rename(path / "raw.pb")
     assert json.loads(poise("inspect", "--json", path / "raw.pb"))["format"] == "onnx"

@@ -54,7 +54,7 @@ TEST(MeasureTypes, CountsTheBytesOfBlocks) {
       EXPECT_EQ(candidate.bytes, type == "q8_0" ? 2U * 8 * 34 : 2U * 84);
     }
   }
-  // Only types that are smaller than the matrix is.
+  // A limit of bytes leaves only types that are smaller.
   for (const TypeCandidate& candidate : measure_types(make_matrix({2, 256}, numbers), nullptr, 2 * 144, true, false))
     EXPECT_LT(candidate.bytes, 2U * 144);
 }

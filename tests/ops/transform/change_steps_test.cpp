@@ -106,7 +106,7 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
                                              "whose columns weigh the same"));
 }
 
-// As in llama-quantize, which leaves the embedding and the output matrix to any type.
+// As in llama-quantize, the embedding and the output matrix need no weights.
 TEST(QuantizeStep, TypesOfFewBitsNeedWeights) {
   std::vector<float> values(2 * 256);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i % 37) - 0.2F;

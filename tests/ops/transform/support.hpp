@@ -20,7 +20,6 @@ struct StepTest {
   Conversion conversion;
 };
 
-// Makes a tensor of zeros.
 inline Tensor zeros(const std::string& name, Shape shape, DType dtype) {
   const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
   return make_dense(name, std::move(shape), dtype,

@@ -161,7 +161,7 @@ TEST(VocabAndMerges, AreRefusedForFaultsInOtherFiles) {
               HasSubstr("the id is 18446744073709551615"));
 }
 
-// The same tokens as the tokenizer.json that they are taken from.
+// These files give the same tokens as the tokenizer.json that their content comes from.
 TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
   const auto real = support::real_tokenizer("qwen2_5");
   if (!real) GTEST_SKIP() << "the shared data are not there";

@@ -141,8 +141,7 @@ TEST(TokenizerJson, BytesGoInFrontOfAnUnknownCharacter) {
   EXPECT_THAT(ids("true", "aéxéb"), ElementsAre(1, 3, 4, 3, 4, 0, 2));
 }
 
-// Also as in the library: a line that names the version of merges.txt is not a merge, but a list of two tokens always
-// is one.
+// As in the library, a line that names the version of merges.txt is not a merge, but a list of two tokens always is.
 TEST(TokenizerJson, AVersionAmongMergesIsSkipped) {
   const std::vector<std::string> tokens = {"a", "b", "ab", "#version", "#versiona"};
   EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["#version: 0.2", "a b"])")).encode("ab"), ElementsAre(2));
@@ -153,7 +152,7 @@ TEST(TokenizerJson, AVersionAmongMergesIsSkipped) {
   EXPECT_THAT(write_tokenizer_json(lists, losses), HasSubstr(R"("merges": [["#version","a"]])"));
 }
 
-// Also as in the library: the empty text matches between all characters.
+// As in the library, the empty text matches between all characters.
 TEST(TokenizerJson, AnEmptyPatternIsBetweenAllCharacters) {
   const std::vector<std::string> tokens = {"a", "b", "c", "ab", "-"};
   for (const char* behavior : {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"}) {
@@ -165,7 +164,8 @@ TEST(TokenizerJson, AnEmptyPatternIsBetweenAllCharacters) {
   EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["a b"])", replace)).encode("ab"), ElementsAre(4, 0, 4, 1, 4));
 }
 
-// The expected ids are those of Hugging Face's library (version 0.23.2): the last entry's id and score count.
+// The expected ids are those of Hugging Face's library (version 0.23.2). A repeated piece has the id and the score of
+// its last entry.
 TEST(TokenizerJson, APieceOfUnigramMayComeTwice) {
   const auto ids = [](const std::string& more, std::string_view text) {
     return tokenizer_of(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -5], ["b", -5],

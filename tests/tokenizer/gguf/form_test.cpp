@@ -259,7 +259,7 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
               ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
 }
 
-// The same tokenizer as steps of tokenizer.json.
+// This is the same tokenizer, described by steps of tokenizer.json.
 TEST(GgufForm, HasUnigramOfTokenizerJson) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;

@@ -21,7 +21,7 @@ TEST(PrefixTrie, FindsTheLongestTextThatAnotherBeginsWith) {
   EXPECT_EQ(trie.find_longest("").value, -1);
 }
 
-// Otherwise a text of one letter would take as many steps at each place as the longest token has bytes.
+// Without a limit, a text of one letter would take as many steps at each place as the longest token has bytes.
 TEST(PrefixTrie, RefusesLongTexts) {
   PrefixTrie trie;
   trie.add(std::string(PrefixTrie::kLongest, 'a'), 0);

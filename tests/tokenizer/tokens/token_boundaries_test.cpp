@@ -167,7 +167,7 @@ TEST(TokenBoundaries, ArePlacesThatNoTokenSpans) {
   EXPECT_THAT(runs(bytes, mapped("ab\xe6")), ElementsAre(mapped("ab\xe6")));
 }
 
-// Texts of one repeated character, for vocabularies that merge it.
+// The texts repeat one character, which the vocabularies merge.
 TEST(TokenBoundaries, ManyEqualCharactersTakeNoQuadraticTime) {
   for (const bool byte_level : {false, true}) {
     for (const std::string& letter : kLetters) {
