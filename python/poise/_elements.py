@@ -291,7 +291,7 @@ class Tensor(Slice):
 
 
 for _sequence in (Slice, Tensor):
-    _poise.give_items(_sequence)
+    _poise.set_item_function(_sequence)
 
 
 def _nest(numbers: list[typing.Any], shape: tuple[int, ...]) -> typing.Any:

@@ -98,7 +98,7 @@ class Slicer {
   std::size_t dimension_ = 0;
 };
 
-Elements take_slice(const Elements& from, const py::object& key) {
+Elements make_slice(const Elements& from, const py::object& key) {
   const py::tuple keys = py::isinstance<py::tuple>(key) ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
   return {from, Slicer(from.place()).take(keys)};
 }
@@ -200,14 +200,14 @@ int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
   }
 }
 
-void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->internal); }
 
 // ---- the sequence protocol ----
 
 PyObject* get_item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
 
 // Sets the item function of a class for C code: PySequence_GetItem() then calls _item() instead of __getitem__().
-void give_items(const py::type& type) {
+void set_item_function(const py::type& type) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
                         reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))
     throw py::type_error("expected a class of Elements");
@@ -256,12 +256,12 @@ void declare_tensors(py::module_& module) {
   const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
     type->ht_type.tp_as_buffer = &type->as_buffer;
     type->as_buffer.bf_getbuffer = &lend_tensor;
-    type->as_buffer.bf_releasebuffer = &give_back;
+    type->as_buffer.bf_releasebuffer = &release_buffer;
   });
   py::class_<Elements>(module, "Elements", buffers)
       .def(py::init(&get_tensor_at), py::arg("model").none(false), py::arg("index"))
       .def(py::init(&find_tensor), py::arg("model").none(false), py::arg("name"))
-      .def(py::init(&take_slice), py::arg("of"), py::arg("key"))
+      .def(py::init(&make_slice), py::arg("of"), py::arg("key"))
       .def_property_readonly("name", [](const Elements& elements) { return make_text(elements.tensor()->name); })
       .def_property_readonly("file_name",
                              [](const Elements& elements) { return make_text(elements.tensor()->name_in_file()); })
@@ -300,7 +300,7 @@ void declare_tensors(py::module_& module) {
       .def_property_readonly("_stored_bytes", [](const Elements& elements) { return elements.tensor()->size_bytes(); })
       .def("_parts", &list_tensor_parts)
       .def("_part_bytes", &read_part_bytes, py::arg("role"));
-  module.def("give_items", &give_items, py::arg("type"));
+  module.def("set_item_function", &set_item_function, py::arg("type"));
   declare_dlpack(module);
 }
 

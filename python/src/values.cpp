@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDeepest = 64;  // readers have the same limit
 
-py::object take_result(PyObject* made) {
+py::object require_result(PyObject* made) {
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
 }
@@ -44,7 +44,7 @@ Value parse_value(py::handle object, const std::string& name, int depth) {
   if (py::isinstance<py::float_>(object)) return object.cast<double>();
   if (is_short_float(object)) return convert_by_spelling(static_cast<float>(PyFloat_AsDouble(object.ptr())));
   if (PyIndex_Check(object.ptr()) != 0) {  // Python's and numpy's integers
-    const py::object number = take_result(PyNumber_Index(object.ptr()));
+    const py::object number = require_result(PyNumber_Index(object.ptr()));
     try {
       if (number < py::int_(0)) return number.cast<std::int64_t>();
       return number.cast<std::uint64_t>();
@@ -95,14 +95,14 @@ struct Converter {
 
 py::str make_text(std::string_view utf8) {
   return py::reinterpret_steal<py::str>(
-      take_result(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape"))
+      require_result(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape"))
           .release());
 }
 
 std::string encode_utf8(py::handle text) {
   if (!PyUnicode_Check(text.ptr()))
     throw py::type_error(fmt::format("expected a str, found a {}", Py_TYPE(text.ptr())->tp_name));
-  const py::object bytes = take_result(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  const py::object bytes = require_result(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
   return std::string(bytes.cast<std::string_view>());
 }
 
@@ -129,7 +129,7 @@ std::string make_short_repr(py::handle object) {
 py::int_ parse_integer(std::string_view name, py::handle given) {
   if (is_boolean(given) || PyIndex_Check(given.ptr()) == 0)
     throw py::type_error(fmt::format("{} is {}, expected an integer", name, make_short_repr(given)));
-  return take_result(PyNumber_Index(given.ptr()));
+  return require_result(PyNumber_Index(given.ptr()));
 }
 
 bool is_boolean(py::handle object) {

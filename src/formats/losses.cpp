@@ -62,7 +62,7 @@ std::vector<std::string> list_lost_metadata(const Model& model) {
 std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format) {
   Losses losses(format);
   for (const std::string& lost : list_lost_metadata(model)) losses.note(lost);
-  return losses.take_sentences();
+  return losses.release_sentences();
 }
 
 void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why) {

@@ -30,7 +30,7 @@ class Losses {
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
 
-  std::vector<std::string> take_sentences() { return std::move(sentences_); }
+  std::vector<std::string> release_sentences() { return std::move(sentences_); }
 
  private:
   std::string_view format_;

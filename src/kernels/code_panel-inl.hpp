@@ -1,5 +1,5 @@
 // Unpacks stored types into panels of codes (code_panel.hpp). The Type classes are those of blocks/sums-inl.hpp: their
-// multiply() gets a CodeWriter, which stores the codes, in place of a class that sums products.
+// add_products() gets a CodeWriter, which stores the codes, in place of a class that sums products.
 #if defined(POISE_KERNELS_CODE_PANEL) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_CODE_PANEL
 #undef POISE_KERNELS_CODE_PANEL
@@ -185,7 +185,7 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
                            part.codes + (r - part.first + v * kRowsOfVector) * places.row_step, &places};
       for (std::size_t i = 0; i < blocks; ++i) {
         if (i * kElements % CodePart::kLargestBlock == 0 && part.between != nullptr) part.between();
-        Type::multiply(writer);
+        Type::add_products(writer);
         writer.start += Type::kBytes;
         writer.out += kElements * places.column_step;
       }

@@ -216,7 +216,7 @@ struct PlainCodes {
 template <bool kSigned>
 struct EightBitType : PlainCodes<32, !kSigned, kSigned ? 128 : 0> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const auto flipped = hn::Set(CodeTag(), kSigned ? 128 : 0);
     sums.multiply32(hn::Xor(sums.load(0), flipped), hn::Xor(sums.load(16), flipped), 0);
   }
@@ -225,7 +225,7 @@ struct EightBitType : PlainCodes<32, !kSigned, kSigned ? 128 : 0> {
 template <bool kSigned>
 struct NibbleType : PlainCodes<16, !kSigned, kSigned ? 8 : 0> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     MultiplyNibblePairs(sums, hn::Xor(sums.load(0), hn::Set(CodeTag(), kSigned ? 0x88 : 0)));
   }
 };
@@ -233,7 +233,7 @@ struct NibbleType : PlainCodes<16, !kSigned, kSigned ? 8 : 0> {
 template <bool kSigned>
 struct LowNibbleType : PlainCodes<32, !kSigned, kSigned ? 8 : 0> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const auto flipped = hn::Set(CodeTag(), kSigned ? 8 : 0);
     sums.multiply32(LowHalf(hn::Xor(sums.load(0), flipped)), LowHalf(hn::Xor(sums.load(16), flipped)), 0);
   }

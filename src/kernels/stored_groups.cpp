@@ -143,14 +143,14 @@ struct GroupCodes {
 
 struct Group8Type : GroupCodes<16> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     sums.multiply16(sums.load(0), 0);
   }
 };
 
 struct Group4Type : GroupCodes<32> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     MultiplyNibblePairs(sums, sums.load(0));
   }
 };

@@ -369,8 +369,8 @@ Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumb
   return finish(numbers.subspan(done), smallest_normal, far, summary, sums);
 }
 
-std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
-                                        FarNumbers& far) {
+std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
+                                                FarNumbers& far) {
   if (far.center != 0 || (dtype != DType::f16 && dtype != DType::bf16)) return std::nullopt;
   Summary summary;
   FloatSums sums;

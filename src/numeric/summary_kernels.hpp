@@ -62,8 +62,8 @@ struct FarNumbers {
 // numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
 // Summarizes numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
-std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
-                                        FarNumbers& far);
+std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
+                                                FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
 // Each function returns the sum of the squares; NaN if a number is not finite. A sum over float32 numbers is float32

@@ -124,7 +124,7 @@ class HubChecker {
     }
   }
 
-  void add_known(const SourcePtr& file, std::string_view digits) {
+  void add_file_with_digest(const SourcePtr& file, std::string_view digits) {
     files_.push_back({file->name(), file->name(), std::string(digits), BlobName::sha256, false, file});
   }
 
@@ -297,7 +297,7 @@ HubCheck check_hub_files(const fs::path& path, IoMode io, const Progress& progre
 
 HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress) {
   HubChecker checker(IoMode::map, progress);
-  checker.add_known(file, digits);
+  checker.add_file_with_digest(file, digits);
   return checker.run();
 }
 

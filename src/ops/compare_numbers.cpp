@@ -277,8 +277,8 @@ class StoredElements {
 };
 
 // Compares the stored elements of two sparse tensors. An element that only one of them stores is compared with zero.
-TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double tolerance,
-                                        const std::function<void(std::uint64_t)>& compared) {
+TensorDifference::Values compare_stored_elements(const Tensor& a, const Tensor& b, double tolerance,
+                                                 const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};
   const StoredElements left(a);
   const StoredElements right(b);
@@ -303,7 +303,7 @@ bool have_like_numbers(const Tensor& a, const Tensor& b) {
 
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared, const SeeFloats& see) {
-  if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, tolerance, compared);
+  if (is_sparse(a) && is_sparse(b)) return compare_stored_elements(a, b, tolerance, compared);
   return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, compared, see);
 }
 

@@ -37,7 +37,7 @@ class MeasuredBlob final : public Blob {
       if (!counts) {
         blob_->read(offset, out.first(length));
       } else if (length < whole) {
-        read_more(offset, whole, out.first(length), loss);
+        read_whole_block(offset, whole, out.first(length), loss);
       } else {
         while (out.size() - length >= block_ && is_first_time((offset + length) / block_)) length += block_;
         blob_->read_measured(offset, out.first(length), &loss);
@@ -71,7 +71,7 @@ class MeasuredBlob final : public Blob {
   }
 
   // Reads a whole block, to measure its losses, and returns the beginning.
-  void read_more(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
+  void read_whole_block(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
     std::vector<std::byte> block(whole);
     blob_->read_measured(offset, block, &loss);
     std::copy_n(block.begin(), out.size(), out.begin());

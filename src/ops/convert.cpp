@@ -203,7 +203,7 @@ ConvertReport make_report(const RevisedModel& input, const ConvertOptions& optio
 }
 
 // Applies a delta. The check of the base reads all of it, so only the delta's digests remain to be checked.
-ConversionInput open_changed(const std::shared_ptr<const Model>& base, const ConvertOptions& options) {
+ConversionInput open_with_delta(const std::shared_ptr<const Model>& base, const ConvertOptions& options) {
   const auto delta = std::make_shared<const Model>(open(options.delta, options.read));
   const auto tuned = std::make_shared<const Model>(apply_delta(*base, *delta));
   return {.merged = merge_adapters(tuned, options.lora),
@@ -217,7 +217,7 @@ ConversionInput open_conversion(const Model* model, const fs::path& input, const
   require_both_or_none(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
-  if (!options.delta.empty()) return open_changed(opened, options);
+  if (!options.delta.empty()) return open_with_delta(opened, options);
   return {.merged = merge_adapters(opened, options.lora), .opened = {opened}};
 }
 

@@ -111,7 +111,7 @@ void read_blocks(const Work& work, std::uint64_t begin, std::uint64_t end, BlobS
     const std::uint64_t most = row < kShortRow ? kBlockSize / row * row : row - at % row;
     const auto count = static_cast<std::size_t>(std::min({end - at, most, std::uint64_t{kBlockSize}}));
     const std::uint64_t first = std::exchange(at, at + count);
-    if (use_stored(work.elements->find_stored(first, count), first)) continue;
+    if (use_stored(work.elements->find_stored_bytes(first, count), first)) continue;
     const std::span<Number> block = std::span(numbers).first(count);
     work.elements->read(stream, first, block, buffer);
     use(std::span<const Number>(block), first);
@@ -142,10 +142,11 @@ class PieceSums {
   }
 
   // Adds numbers as they are stored. Returns false if they must be converted to numbers first.
-  bool add_stored(std::span<const std::byte> stored, std::uint64_t first) {
+  bool add_stored_numbers(std::span<const std::byte> stored, std::uint64_t first) {
     const TensorElements& elements = *work_.elements;
     if (stored.empty() || has_short_rows() || first == piece_.begin) return false;
-    const auto summary = summarize_stored(elements.dtype(), stored, static_cast<float>(smallest_normal_), piece_.far);
+    const auto summary =
+        summarize_stored_numbers(elements.dtype(), stored, static_cast<float>(smallest_normal_), piece_.far);
     if (!summary) return false;
     const std::size_t count = stored.size() / TensorElements::kStoredBytes;
     add_summary(*summary, first, count);
@@ -228,7 +229,7 @@ void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
   read_blocks<Number>(
       work, piece.begin, piece.end, stream,
       [&](std::span<const Number> block, std::uint64_t first) { sums.add(block, first); },
-      [&](std::span<const std::byte> stored, std::uint64_t first) { return sums.add_stored(stored, first); });
+      [&](std::span<const std::byte> stored, std::uint64_t first) { return sums.add_stored_numbers(stored, first); });
 }
 
 void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
@@ -402,14 +403,14 @@ class Statistics {
       if (!result_.tensors.back().problem.empty()) continue;
       waiting_.push_back({tensor, result_.tensors.size() - 1});
     }
-    if (ranks != nullptr) keep_own(*ranks);
+    if (ranks != nullptr) keep_own_tensors(*ranks);
     std::uint64_t bytes = 0;
     for (const Waiting& waiting : waiting_) bytes = saturating_add(bytes, waiting.tensor->size_bytes());
     meter_.emplace(progress, bytes);
     if (find_side_) details_.resize(tensors.size());
   }
 
-  std::vector<TensorDetails> take_details() { return std::move(details_); }
+  std::vector<TensorDetails> release_details() { return std::move(details_); }
 
   ModelStatistics compute() {
     process_in_order<Item>([this](Item& item) { return cut(item); }, [this](Item& item) { make(item); },
@@ -436,7 +437,7 @@ class Statistics {
 
  private:
   // Removes the tensors that other ranks read.
-  void keep_own(const Communicator& ranks) {
+  void keep_own_tensors(const Communicator& ranks) {
     std::vector<std::uint64_t> sizes;
     for (const Waiting& waiting : waiting_) sizes.push_back(waiting.tensor->size_bytes());
     const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
@@ -562,7 +563,7 @@ DetailedStatistics compute_details(const Model& model, const std::vector<const T
   return run_naming_parts({&model}, [&] {
     Statistics statistics(tensors, progress, nullptr, find_side);
     DetailedStatistics result{statistics.compute().tensors, {}};
-    result.details = statistics.take_details();
+    result.details = statistics.release_details();
     return result;
   });
 }

@@ -34,8 +34,8 @@ class TensorElements {
   void read(BlobStream* stream, std::uint64_t first, std::span<float> out, std::vector<std::byte>& buffer) const;
   void read(BlobStream* stream, std::uint64_t first, std::span<double> out, std::vector<std::byte>& buffer) const;
 
-  // Returns the bytes of mapped elements that summarize_stored() accepts; no bytes for others.
-  std::span<const std::byte> find_stored(std::uint64_t first, std::size_t count) const {
+  // Returns the bytes of mapped elements that summarize_stored_numbers() accepts; no bytes for others.
+  std::span<const std::byte> find_stored_bytes(std::uint64_t first, std::size_t count) const {
     return stored_.empty() ? stored_ : stored_.subspan(first * kStoredBytes, count * kStoredBytes);
   }
   static constexpr std::size_t kStoredBytes = 2;  // bytes of an f16 or bf16 element

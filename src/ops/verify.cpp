@@ -132,7 +132,7 @@ class ModelCheck {
     add_files(model, io);
     for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes_.emplace_back(parts_[i].part->blob->size()));
     for (const FileItem& file : files_) sizes_.push_back(file.all->size());
-    read_ = choose_own(sizes_);
+    read_ = choose_own_items(sizes_);
     std::uint64_t bytes_read = 0;
     for (const std::size_t i : read_) bytes_read = saturating_add(bytes_read, sizes_[i]);
     meter_.emplace(progress, bytes_read);
@@ -146,7 +146,7 @@ class ModelCheck {
     }
     std::vector<std::uint64_t> sizes;
     for (const TensorItem& item : tensors_) sizes.push_back(item.tensor->size_bytes());
-    const std::vector<std::size_t> checked = choose_own(sizes);
+    const std::vector<std::size_t> checked = choose_own_items(sizes);
     oneapi::tbb::parallel_for(std::size_t{0}, checked.size(), [&](std::size_t i) {
       if (!same_indices_[checked[i]]) check(tensors_[checked[i]]);
     });
@@ -216,7 +216,7 @@ class ModelCheck {
   }
 
   // Returns the items of these sizes that this rank reads.
-  std::vector<std::size_t> choose_own(std::span<const std::uint64_t> sizes) const {
+  std::vector<std::size_t> choose_own_items(std::span<const std::uint64_t> sizes) const {
     std::vector<std::size_t> own;
     const std::vector<std::size_t> dealt =
         ranks_ == nullptr ? std::vector<std::size_t>(sizes.size()) : deal_by_bytes(sizes, ranks_->size());

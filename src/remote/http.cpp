@@ -315,7 +315,7 @@ class HttpClient::Transfer {
     if (response_.status == 206) {
       check_range();
     } else {
-      check_whole();
+      check_whole_file();
     }
     if (total_ && response_.total && *total_ != *response_.total)
       throw_changed(request_.url, fmt::format("it had {} bytes, and has {}", *total_, *response_.total));
@@ -339,7 +339,7 @@ class HttpClient::Transfer {
     body_end_ = *response_.range_end;
   }
 
-  void check_whole() {
+  void check_whole_file() {
     response_.range_begin.reset();
     if (response_.length && *response_.length > request_.most_whole)
       throw Error(ErrorKind::unsupported,

@@ -84,8 +84,8 @@ class Report {
     if (other_) against = compare_with(*other_, model_, tensors_, progress_.make_part(), columns);
     PageData page;
     page.title = make_report_title(model_);
-    page.tensors = deflate_bytes(columns.take_json());
-    page.maps = deflate_bytes(columns.take_maps());
+    page.tensors = deflate_bytes(columns.release_json());
+    page.maps = deflate_bytes(columns.release_maps());
     Attributes data = describe_model(model_);
     data.set("poise", POISE_VERSION);
     data.set("verify", describe_findings(verified));

@@ -122,7 +122,7 @@ void TensorColumns::add(const Tensor& tensor, const TensorFacts& facts) {
   add_to("sha256", std::move(digests));
 }
 
-std::string TensorColumns::take_json() {
+std::string TensorColumns::release_json() {
   JsonWriter out;
   out.begin_object();
   for (auto& [name, list] : lists_) out.member(name, Value(std::move(list)));

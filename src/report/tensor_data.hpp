@@ -57,8 +57,8 @@ class TensorColumns {
   // Adds the differences as a list of their own: name, what, in A, in B, numbers, map and worst element of each.
   void add_differences(Value::Array rows) { lists_["differences"] = std::move(rows); }
   // Returns the JSON. Called once, after add().
-  std::string take_json();
-  std::string take_maps() { return std::move(maps_); }
+  std::string release_json();
+  std::string release_maps() { return std::move(maps_); }
 
   // Appends a map's cells, and returns [place, rows, columns] for the script. `unit` is the value whose code is 128.
   Value add_map(const HeatMap& map, double unit);

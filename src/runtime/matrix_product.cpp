@@ -23,11 +23,11 @@ struct Input {
   }
 };
 
-Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Precision precision) {
+Input make_input(const Matrix& matrix, const float* x, std::size_t tokens, Precision precision) {
   const std::span<const std::uint32_t> order = matrix.column_order();
   Input input = {order, KernelInput(matrix.stored(), tokens, precision)};
   std::vector<float> ordered(tokens * order.size());
-  const auto take_tokens = [&](std::size_t first, std::size_t last) {
+  const auto convert_tokens = [&](std::size_t first, std::size_t last) {
     for (std::size_t t = first; t < last && !order.empty(); ++t) {
       const float* const from = x + t * order.size();
       std::ranges::transform(order, ordered.begin() + static_cast<std::ptrdiff_t>(t * order.size()),
@@ -37,10 +37,10 @@ Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Preci
   };
   constexpr std::size_t kGroup = KernelInput::kTogether;
   if (tokens == 1) {
-    take_tokens(0, 1);
+    convert_tokens(0, 1);
   } else {
     tbb::parallel_for(std::size_t{0}, input.x.groups(),
-                      [&](std::size_t g) { take_tokens(g * kGroup, std::min(tokens, (g + 1) * kGroup)); });
+                      [&](std::size_t g) { convert_tokens(g * kGroup, std::min(tokens, (g + 1) * kGroup)); });
   }
   return input;
 }
@@ -136,7 +136,7 @@ class Work {
   std::size_t find_or_make_input(const Matrix& matrix) {
     const auto found = std::ranges::find_if(inputs_, [&](const Input& input) { return input.suits(matrix); });
     if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
-    inputs_.push_back(take_input(matrix, x_, tokens_, precision_));
+    inputs_.push_back(make_input(matrix, x_, tokens_, precision_));
     return inputs_.size() - 1;
   }
 
@@ -294,9 +294,9 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
   if (!has_plain_rows(gate, tokens, precision) || !has_plain_rows(up, tokens, precision) ||
       !has_plain_rows(down, tokens, precision))
     return false;
-  const Input of_gate = take_input(gate, x, tokens, precision);
+  const Input of_gate = make_input(gate, x, tokens, precision);
   const std::optional<Input> of_up =
-      of_gate.suits(up) ? std::nullopt : std::optional(take_input(up, x, tokens, precision));
+      of_gate.suits(up) ? std::nullopt : std::optional(make_input(up, x, tokens, precision));
   KernelInput of_down(down.stored(), tokens, precision);
   const std::size_t block = of_down.block_columns();
   const std::size_t stride = find_tile_row_stride(block);

@@ -29,7 +29,7 @@ struct Parts {
 
 // Splits two rows of numbers into parts, and interleaves the rows. The i-th kTileTokens numbers of both go to
 // out.get_from(i * step).
-void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
+void store_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
     const std::size_t numbers = std::min(kBlockPositions, count - from);
@@ -104,14 +104,14 @@ class TiledAttention {
       if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
-        put_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).get_from(i * kTileTokens),
-                  kParts * size_ * kTileTokens);
+        store_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).get_from(i * kTileTokens),
+                    kParts * size_ * kTileTokens);
       }
       if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
-        put_pairs(row, row + size_, size_, get_values(0).get_from((at + i) * kTileTokens),
-                  kParts * positions_ * kTileTokens);
+        store_pairs(row, row + size_, size_, get_values(0).get_from((at + i) * kTileTokens),
+                    kParts * positions_ * kTileTokens);
       }
     }
     return true;

@@ -427,7 +427,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   const F8Matrix f8(matrix, ".weight_scale");
   const BlockGrid grid =
       find_grid(matrix, f8.scales, f8.weight.shape, config, find_descriptions(matrix, config, kEight));
-  return f8.make_scaled(grid.down, grid.across);
+  return f8.make_tensor(grid.down, grid.across);
 }
 
 // Returns true if weight_packed has codes in words. In NVFP4 and MXFP4 it has bytes.

@@ -36,7 +36,7 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
     return make_scaled_f8(matrix, ".weight_scale_inv");
   const auto size = sides == nullptr ? std::array{kBlock, kBlock} : read_sides(sides, kKey);
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], size[0]), ceil_div(f8.weight.shape[1], size[1])});
-  return f8.make_scaled(size[0], size[1]);
+  return f8.make_tensor(size[0], size[1]);
 }
 
 // Returns false if the weights are u8, as in NVFP4.
@@ -45,7 +45,7 @@ bool may_be_f8(const MatrixParts& matrix) {
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
 }
 
-Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) {
+Tensor fold_with_scales(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
@@ -56,7 +56,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
   const F8Matrix f8(matrix, ".weight_scale", {DType::f8_e4m3});
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], kBlock), 1, ceil_div(f8.weight.shape[1], kBlock), 1});
-  return f8.make_scaled(kBlock, kBlock);
+  return f8.make_tensor(kBlock, kBlock);
 }
 
 // Makes the row of a scheme whose matrices have the parts above.
@@ -74,9 +74,9 @@ constexpr QuantizationScheme make_scheme(std::string_view title, std::string_vie
 }  // namespace
 
 const QuantizationScheme kInverseScales = make_scheme("fp8", "fp8", ".weight_scale_inv", fold_inverse);
-const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fold_scaled);
+const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fold_with_scales);
 // The scheme of transformers' FbgemmFp8Config: a scale for each row.
-const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_scaled);
+const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_with_scales);
 
 // ComfyUI's scheme, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
 const QuantizationScheme kComfyUi = {

@@ -128,7 +128,7 @@ F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, st
   matrix.data(scales, {DType::f32, DType::bf16, DType::f16, DType::f8_e8m0});
 }
 
-Tensor F8Matrix::make_scaled(std::uint64_t rows, std::uint64_t columns) const {
+Tensor F8Matrix::make_tensor(std::uint64_t rows, std::uint64_t columns) const {
   return make_block_scaled(weight.shape, data.dtype, data.blob, cast_to_f32(scales), rows, columns);
 }
 
@@ -142,7 +142,7 @@ Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending)
     matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", f8.scales.name,
                             to_string(shape), rows));
   if (rows == 0 || columns == 0) matrix.fail(fmt::format("{} has no elements", f8.weight.name));
-  return f8.make_scaled(each_row ? 1 : rows, columns);
+  return f8.make_tensor(each_row ? 1 : rows, columns);
 }
 
 Part make_part(std::string_view role, DType dtype, BlobPtr blob) {

@@ -69,7 +69,7 @@ struct F8Matrix {
                                                  DType::f8_e5m2fnuz});
 
   // Returns the tensor with a scale for each block of [rows, columns].
-  Tensor make_scaled(std::uint64_t rows, std::uint64_t columns) const;
+  Tensor make_tensor(std::uint64_t rows, std::uint64_t columns) const;
 
   const Tensor& weight;
   const Part& data;

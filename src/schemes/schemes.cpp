@@ -94,7 +94,7 @@ class Folding {
       const auto found = of_tensor_.find(tensor.name);
       if (found == of_tensor_.end()) {
         if (leaves_out(tensor)) continue;
-        require_whole(tensor);
+        require_whole_tensor(tensor);
         result.add(tensor);
       } else if (made_.insert(found->second).second) {
         add(result, matrices_[found->second]);
@@ -188,7 +188,7 @@ class Folding {
   }
 
   // Reports a fault if a tensor looks like a part of a matrix, but the matrix is incomplete.
-  void require_whole(const Tensor& tensor) {
+  void require_whole_tensor(const Tensor& tensor) {
     const QuantizationScheme* first = nullptr;
     std::string_view name;
     std::vector<std::string> missing;

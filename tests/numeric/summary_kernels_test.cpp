@@ -55,7 +55,7 @@ TEST(Summary, CountsSpecialNumbersAtEveryPlace) {
       const auto summary_of = [&](float number) {
         numbers[i] = number;
         FarNumbers far{.reach = 4, .most = 1};
-        return is_stored ? summarize_stored(DType::bf16, make_bf16(numbers), kSmallestNormal, far).value()
+        return is_stored ? summarize_stored_numbers(DType::bf16, make_bf16(numbers), kSmallestNormal, far).value()
                          : summarize(numbers, kSmallestNormal, far);
       };
       EXPECT_EQ(summary_of(kNan).nans, 1U) << i;

@@ -175,7 +175,7 @@ Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection&
   return vocabulary;
 }
 
-std::optional<Vocabulary> drop_empty(Vocabulary vocabulary) {
+std::optional<Vocabulary> make_optional_vocabulary(Vocabulary vocabulary) {
   if (vocabulary == Vocabulary{}) return std::nullopt;
   return vocabulary;
 }
@@ -188,17 +188,17 @@ bool is_byte_token(std::string_view text) {
 }  // namespace
 
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section) {
-  return drop_empty(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
-                                         [&](const ReadingV2& reading, std::uint64_t& progress) {
-                                           return read_v2_as(reading, reader, section, progress);
-                                         }));
+  return make_optional_vocabulary(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
+                                                       [&](const ReadingV2& reading, std::uint64_t& progress) {
+                                                         return read_v2_as(reading, reader, section, progress);
+                                                       }));
 }
 
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
-  return drop_empty(read_first_that_fits(reader, std::span<const bool>(kReadingsV1),
-                                         [&](bool is_size_twice, std::uint64_t& progress) {
-                                           return read_v1_as(is_size_twice, reader, section, progress);
-                                         }));
+  return make_optional_vocabulary(read_first_that_fits(reader, std::span<const bool>(kReadingsV1),
+                                                       [&](bool is_size_twice, std::uint64_t& progress) {
+                                                         return read_v1_as(is_size_twice, reader, section, progress);
+                                                       }));
 }
 
 TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {

@@ -379,7 +379,7 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
         fmt::format("alt.c refuses empty texts, so \"unknown\" is written for {}", fmt::join(names, ", ")));
   }
   note_common(model, losses);
-  return losses.take_sentences();
+  return losses.release_sentences();
 }
 
 }  // namespace
@@ -388,7 +388,7 @@ std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& 
   if (is_for_alt_c(options)) return list_losses_alt_c(model);
   Losses losses("alt");
   note_common(model, losses);
-  return losses.take_sentences();
+  return losses.release_sentences();
 }
 
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&) {
@@ -397,7 +397,7 @@ std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&)
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
   note_common(model, losses);
-  return losses.take_sentences();
+  return losses.release_sentences();
 }
 
 }  // namespace poise::alt

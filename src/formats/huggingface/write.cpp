@@ -141,7 +141,7 @@ Described separate_vocabulary(const Model& model) {
 }
 
 // Throws for models that a reader would reject: a directory holds a whole model.
-void require_whole(const Model& model) {
+void require_whole_model(const Model& model) {
   if (model.config && model.size() == 0)
     throw Error(ErrorKind::unsupported,
                 "cannot write a Hugging Face directory of an incomplete model: it has no tensors");
@@ -185,7 +185,7 @@ std::vector<DirectoryFile> find_unchanged_tokenizer(const Model& model) {
 class Directory {
  public:
   Directory(const Model& model, const WriteOptions& options) : model_(model), unfolded_(unfold_model_groups(model)) {
-    require_whole(model);
+    require_whole_model(model);
     Attributes config = make_config_json(model);
     if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);
     add(kConfig, to_json(config, 2) + "\n");

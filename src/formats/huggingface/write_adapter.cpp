@@ -24,7 +24,7 @@ constexpr std::string_view kWeight = ".weight";
 
 // Returns the key with the largest count; the smallest of several.
 template <typename Key>
-Key find_usual(const std::map<Key, std::size_t>& counts, Key otherwise) {
+Key find_most_frequent(const std::map<Key, std::size_t>& counts, Key otherwise) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   return most == counts.end() ? otherwise : most->first;
 }
@@ -49,8 +49,8 @@ class Making {
       ++ranks_[matrix.rank()];
       ++alphas_[compute_alpha(matrix)];
     }
-    rank_ = find_usual<std::uint64_t>(ranks_, 1);
-    alpha_ = find_usual<double>(alphas_, 0);
+    rank_ = find_most_frequent<std::uint64_t>(ranks_, 1);
+    alpha_ = find_most_frequent<double>(alphas_, 0);
     for (const AdaptedMatrix& matrix : adapter_.matrices) add(matrix);
     model_.attributes.set(std::string(kAdapterConfig), make_config());
     model_.card.base_model = adapter_.base_model;

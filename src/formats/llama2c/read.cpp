@@ -33,7 +33,7 @@ class TensorReader {
   }
 
  private:
-  BlobPtr take_bytes(std::uint64_t bytes) {
+  BlobPtr make_next_blob(std::uint64_t bytes) {
     BlobPtr blob = make_source_blob(source_, position_, bytes);
     position_ += bytes;
     return blob;
@@ -42,7 +42,7 @@ class TensorReader {
   void read_array(const FileArray& array, std::string name) {
     const std::uint64_t elements = array.rows * array.columns;
     if (header_.version == 2 && array.is_matrix) return add_codes(array, std::move(name));
-    const BlobPtr data = take_bytes(elements * 4);
+    const BlobPtr data = make_next_blob(elements * 4);
     if (name.empty()) return;  // the array holds rotary factors, which Poise computes itself
     Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
     Tensor tensor =
@@ -64,8 +64,8 @@ class TensorReader {
   // Adds codes from -127 to 127, and a scale for each group of a row.
   void add_codes(const FileArray& array, std::string name) {
     const std::uint64_t groups = array.columns / header_.group_size;
-    const BlobPtr codes = take_bytes(array.rows * array.columns);
-    const BlobPtr scales = take_bytes(array.rows * groups * 4);
+    const BlobPtr codes = make_next_blob(array.rows * array.columns);
+    const BlobPtr scales = make_next_blob(array.rows * groups * 4);
     Tensor tensor;
     tensor.name = std::move(name);
     tensor.shape = {array.rows, array.columns};

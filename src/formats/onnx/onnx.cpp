@@ -33,7 +33,7 @@ class EntryList {
     return true;
   }
   bool empty() const { return entries_.empty(); }
-  Attributes take_attributes() { return Attributes::from_unique(std::move(entries_)); }
+  Attributes release_attributes() { return Attributes::from_unique(std::move(entries_)); }
 
  private:
   std::vector<Attributes::Entry> entries_;
@@ -73,13 +73,13 @@ class Reader {
       }
     }
     if (!has_graph) message.fail("graph", "it is missing");
-    if (!sets.empty()) set("onnx.opset_import", sets.take_attributes());
-    if (!metadata.empty()) set("onnx.metadata", metadata.take_attributes());
+    if (!sets.empty()) set("onnx.opset_import", sets.release_attributes());
+    if (!metadata.empty()) set("onnx.metadata", metadata.release_attributes());
     EntryList all;
-    for (const Attributes& entries : {model_.attributes, texts_.take_attributes()}) {
+    for (const Attributes& entries : {model_.attributes, texts_.release_attributes()}) {
       for (const Attributes::Entry& entry : entries) all.add(entry);
     }
-    model_.attributes = all.take_attributes();
+    model_.attributes = all.release_attributes();
     for (const auto& [name, source] : files_.opened()) {
       model_.origin.files.push_back(model_.origin.path.parent_path() / name);
       model_.origin.size += source->size();

@@ -44,7 +44,7 @@ class Names {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
   // Returns the text of a name, and may free its block. Requires: each name is taken only once.
-  std::string take_text(const Name& name) {
+  std::string release_text(const Name& name) {
     std::string text(look_at(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
     return text;
@@ -280,7 +280,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> a
     const std::uint64_t size = entry.end() - entry.begin;
     try {
       const ElementType& type = entry.element_type();
-      Tensor tensor = make_dense(names.take_text(entry.name), std::move(entry.shape), type.dtype,
+      Tensor tensor = make_dense(names.release_text(entry.name), std::move(entry.shape), type.dtype,
                                  make_source_blob(source, header_end + entry.begin, size));
       if (!type.is_known()) tensor.parts[0].spelling = std::string(type.name);
       add_tensor(std::move(tensor));

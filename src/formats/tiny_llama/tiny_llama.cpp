@@ -305,7 +305,7 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   losses.note_vocabulary(model, "programs take it from vocab.txt and merges.txt");
   losses.note_other_config_keys(model);
   losses.note_if(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
-  return losses.take_sentences();
+  return losses.release_sentences();
 }
 
 }  // namespace poise::tiny_llama

@@ -125,7 +125,7 @@ class ManifestParser1 {
       in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
   }
 
-  Attributes take_attributes() {
+  Attributes release_attributes() {
     if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
     return std::move(attributes_);
   }
@@ -260,7 +260,7 @@ void read_version_1(Model& model, const SourcePtr& source) {
   parser.parse();
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 has no magic at the end
   model.origin.format = parser.name_format();
-  model.attributes = parser.take_attributes();
+  model.attributes = parser.release_attributes();
   builder.finish();
 }
 

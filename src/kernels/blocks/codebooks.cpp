@@ -115,7 +115,7 @@ struct Iq4_NlType : Iq4Numbers<32, 18> {
               [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     multiply_pairs(sums, sums.load(2), 0);
   }
 };
@@ -140,7 +140,7 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t i = 0; i < kScales; ++i) multiply_pairs(sums, sums.load(8 + 16 * i), i);
   }
 
@@ -167,7 +167,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
     out.rescale(blocks);
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(1);
     sums.multiply32(look_up_raised(LowHalf(pairs)), look_up_raised(HighHalf(pairs)), 0);
   }
@@ -184,7 +184,7 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
     out.rescale(4 * blocks);
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const hn::Repartition<std::uint64_t, CodeTag> eights;
       const Codes pairs = sums.load(4 + 16 * i);
@@ -217,7 +217,7 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
     out.rescale(which.count);
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(0);
     const Codes low = LowHalf(pairs);
     const Codes high = HighHalf(pairs);

@@ -70,7 +70,7 @@ struct Iq2_XxsType : OddScales<66> {
         hn::Or(hn::Or(load_scales<0>(sums), load_scales<1>(sums)), hn::Or(load_scales<2>(sums), load_scales<3>(sums))));
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     add_two<0>(sums);
     add_two<1>(sums);
     add_two<2>(sums);
@@ -132,7 +132,7 @@ struct SixteenScales : OddScales<kBlockBytes> {
 
 struct Iq2_XsType : SixteenScales<74> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     add_four<0>(sums);
     add_four<1>(sums);
     add_four<2>(sums);
@@ -159,7 +159,7 @@ struct Iq2_XsType : SixteenScales<74> {
 
 struct Iq2_SType : SixteenScales<82> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     add_eight<0>(sums);
     add_eight<1>(sums);
   }
@@ -198,7 +198,7 @@ struct Iq3_XxsType : OddScales<98> {
     return odd(HighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     add_four<0>(sums);
     add_four<1>(sums);
   }
@@ -230,9 +230,9 @@ struct Iq3_SType : GridBlock<110, 32> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     alignas(64) std::uint16_t indices[kRowsOfVector][64];
-    for (std::size_t r = 0; r < kRowsOfVector; ++r) put_indices(sums.rows[r] + sums.start, indices[r]);
+    for (std::size_t r = 0; r < kRowsOfVector; ++r) store_indices(sums.rows[r] + sums.start, indices[r]);
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes signs = sums.load(74 + 16 * half);
       add<0>(sums, indices, signs, 4 * half);
@@ -245,7 +245,7 @@ struct Iq3_SType : GridBlock<110, 32> {
  private:
   using Indices = std::uint16_t[kRowsOfVector][64];
 
-  static HWY_INLINE void put_indices(Bytes block, std::uint16_t* indices) {
+  static HWY_INLINE void store_indices(Bytes block, std::uint16_t* indices) {
     const hn::FixedTag<std::uint16_t, 8> words;
     alignas(16) static constexpr std::uint16_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
     const auto bits = hn::Load(words, kBits);
@@ -288,7 +288,7 @@ struct Iq1_SType : GridBlock<50, 32> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t group = 0; group < kScales; ++group) {
       sums.multiply32(load_codes<8>(sums, group), load_codes<2>(sums, group), group);
     }
@@ -342,7 +342,7 @@ struct Iq1_MType : GridBlock<56, 16> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes halves = sums.load(32);
     add<0>(sums, halves);
     add<1>(sums, halves);

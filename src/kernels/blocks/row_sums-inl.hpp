@@ -27,10 +27,10 @@ namespace poise::HWY_NAMESPACE {
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
-// Receives the scales and minimums of groups of columns for four rows, and stores the scales for multiply(). If there
-// is one token, with x of 8 bits, it first multiplies the scales by those of x. It multiplies minimums (or scales, if
-// an offset is subtracted from codes) by sums of x, and adds the products up. A vector has the factors of one group or
-// of two.
+// Receives the scales and minimums of groups of columns for four rows, and stores the scales for add_products(). If
+// there is one token, with x of 8 bits, it first multiplies the scales by those of x. It multiplies minimums (or
+// scales, if an offset is subtracted from codes) by sums of x, and adds the products up. A vector has the factors of
+// one group or of two.
 template <class Type, std::size_t kTokens>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;

@@ -38,7 +38,7 @@ struct Q4_0Type : ScaledCodes<BytesOf32, 18, false, 8> {
   static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 2};
 
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(2);
     sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
   }
@@ -48,7 +48,7 @@ struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
   static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 4};
 
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(4);
     sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
   }
@@ -62,7 +62,7 @@ HWY_INLINE Codes FifthBits(Codes bytes) {
 
 struct Q5_0Type : ScaledCodes<BytesOf32, 22, false, 16> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes bits = sums.load(2);
     const Codes pairs = sums.load(6);
     sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
@@ -71,7 +71,7 @@ struct Q5_0Type : ScaledCodes<BytesOf32, 22, false, 16> {
 
 struct Q5_1Type : ScaledCodes<BytesOf32, 24, true> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes bits = sums.load(4);
     const Codes pairs = sums.load(8);
     sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
@@ -80,7 +80,7 @@ struct Q5_1Type : ScaledCodes<BytesOf32, 24, true> {
 
 struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     typename Into::Sum scaled;
     sums.add(scaled, sums.load(2), 0);
     sums.add(scaled, sums.load(18), 1);

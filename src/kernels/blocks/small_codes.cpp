@@ -29,7 +29,7 @@ struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
 
 struct Q1_0Type : SmallCodes<128, 18, 0> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes bits = sums.load(2);
     sums.multiply32(extract_codes<0>(bits), extract_codes<2>(bits), 0);
     sums.multiply32(extract_codes<4>(bits), extract_codes<6>(bits), 1);
@@ -47,7 +47,7 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
 
 struct Q2_0Type : SmallCodes<64, 18, 0> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes fours = sums.load(2);
     sums.multiply32(extract_codes<0>(fours), extract_codes<4>(fours), 0);
     sums.multiply32(extract_codes<8>(fours), extract_codes<12>(fours), 1);
@@ -73,7 +73,7 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
 
 struct Tq1_0Type : SmallCodes<256, 54, 52> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     Codes first = sums.load(0);
     Codes second = sums.load(16);
     for (std::size_t digit = 0; digit < 5; ++digit) {
@@ -125,7 +125,7 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
 
 struct Tq2_0Type : SmallCodes<256, 66, 64> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes first = sums.load(32 * half);
       const Codes second = sums.load(32 * half + 16);

@@ -71,9 +71,9 @@ HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kT
 //   kElements, kBytes of a block
 //   kScaled           how many codes share a scale: 16 or 32 with x of 8 bits
 //   kHasMins          true if a minimum is added to code * scale
-//   kOffset           the number to subtract from each code; multiply() does not do that
+//   kOffset           the number to subtract from each code; add_products() does not do that
 //   pass_factors()    passes the scales and minimums of some blocks of four rows to a sink
-//   multiply()        adds the products of a block
+//   add_products()    adds the products of a block
 //   kScalesApart      exists only if the matrix stores scales apart from codes
 template <class Type, std::size_t kTokens>
 void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, const XOf<Type>& in, std::size_t first,
@@ -112,7 +112,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
           one.start = start + i * Type::kBytes;
           one.scales = scales + i * kScales;
           one.vector = from + k;
-          Type::multiply(one);
+          Type::add_products(one);
           one.advance(Type::kElements);
         }
       }
@@ -141,11 +141,11 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
 //   kBytes            of a block
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too
-//   kOffset           subtracted from each code, if each sixteen columns have a factor; multiply() does not do that
+//   kOffset           subtracted from each code, if each sixteen columns have a factor; add_products() does not do that
 //   kHasMins          true if minimums are subtracted: load_mins() returns them times sums of x, kMin is the offset of
 //                     the float16 number that multiplies them
 //   load_factors()    returns sixteen scales and minimums of each row, as bytes
-//   multiply()        adds the products of a block
+//   add_products()    adds the products of a block
 template <class Type, std::size_t kTokens>
 void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows, const KernelInput::Bytes& in,
                            std::size_t first, NextRows& next, float* y, std::size_t stride) {
@@ -176,7 +176,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
       sums.vector = v;
       sums.begin_block(in, first, b);
       sums.set_factors(Type::load_factors(sums));
-      Type::multiply(sums);
+      Type::add_products(sums);
       sums.scales = numbers + b % kAtOnce;
       const auto number = sums.scale(0);
       HWY_UNROLL(4)

@@ -43,7 +43,7 @@ struct Q2_KType : CodeBlock<256, 84, 16, true> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Codes four = sums.load(16 + 32 * half + 16 * i);
@@ -74,7 +74,7 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const Codes third = sums.load(16 * i);
       const Codes low = sums.load(32 + 16 * i);
@@ -150,7 +150,7 @@ struct Q4_KType : SixBitFactors<144> {
   static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 16, .together = 32};
 
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     add_two<0>(sums);
     add_two<1>(sums);
     add_two<2>(sums);
@@ -170,7 +170,7 @@ struct Q4_KType : SixBitFactors<144> {
 
 struct Q5_KType : SixBitFactors<176> {
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     const Codes first = sums.load(16);
     const Codes second = sums.load(32);
     const Codes low[2] = {LowHalf(first), LowHalf(second)};
@@ -224,7 +224,7 @@ struct Q6_KType {
     return sums.load(192);
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     multiply_half<0>(sums);
     multiply_half<1>(sums);
   }
@@ -256,7 +256,7 @@ struct Q8_KType : CodeBlock<256, 292, 256, false> {
     }
   }
   template <class Into>
-  static HWY_INLINE void multiply(Into& sums) {
+  static HWY_INLINE void add_products(Into& sums) {
     typename Into::Sum scaled;
     for (std::size_t i = 0; i < 16; ++i) sums.add(scaled, sums.load(4 + 16 * i), i);
     sums.finish(scaled.total(), 0);

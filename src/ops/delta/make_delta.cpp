@@ -132,9 +132,9 @@ class DeltaMaker {
     for (const Tensor& tensor : tuned_.tensors()) {
       const Tensor* const own = base_.find(tensor.name);
       if (own == nullptr || !have_same_form(*own, tensor)) {
-        add_whole(tensor);
+        add_whole_tensor(tensor);
       } else {
-        add_changed(tensor, next);
+        add_changed_tensor(tensor, next);
         next += tensor.parts.size();
       }
     }
@@ -143,7 +143,7 @@ class DeltaMaker {
     }
   }
 
-  void add_whole(const Tensor& tensor) {
+  void add_whole_tensor(const Tensor& tensor) {
     const bool has_narrow_indices =
         (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) &&
         std::ranges::any_of(tensor.parts, [](const Part& part) {
@@ -161,7 +161,7 @@ class DeltaMaker {
   }
 
   // Adds a tensor whose first part is the pair `first`.
-  void add_changed(const Tensor& tensor, std::size_t first) {
+  void add_changed_tensor(const Tensor& tensor, std::size_t first) {
     Tensor stored{tensor.name, tensor.shape, TensorLayout::other(std::string(kDeltaLayout)), {}, {}};
     DeltaTensor row;
     row.name = tensor.name;

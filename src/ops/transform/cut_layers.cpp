@@ -164,8 +164,8 @@ Attributes replace_object(Attributes config, const std::string& object, Attribut
 
 // If what a layer computes depends on its place in the model (every second layer of a Gemma 2 has a window), adds keys
 // that describe it for each layer. Returns the added keys. Throws unsupported if no key can describe it.
-std::vector<std::string> keep_computation(Model& model, const LayerList& list, const std::vector<LayerPlan>& wanted,
-                                          const std::string& path) {
+std::vector<std::string> add_layer_keys(Model& model, const LayerList& list, const std::vector<LayerPlan>& wanted,
+                                        const std::string& path) {
   std::vector<std::string> added;
   if (plan_layers(model) == wanted) return added;
   Attributes changed = whole_config(model);
@@ -224,7 +224,7 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   if (before) {
     std::vector<LayerPlan> wanted;
     for (const std::uint64_t layer : cut.kept) wanted.push_back(before->at(static_cast<std::size_t>(layer)));
-    std::ranges::move(keep_computation(model, list, wanted, path), std::back_inserter(changed));
+    std::ranges::move(add_layer_keys(model, list, wanted, path), std::back_inserter(changed));
   } else {
     warn_of_positions(model, cut);
   }

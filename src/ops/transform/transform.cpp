@@ -198,7 +198,7 @@ class WeightChanges {
     if (auto loss = poise::drop_quantization(result_->model.config_json)) result_->losses.push_back(*std::move(loss));
   }
 
-  std::optional<ConvertedWeights> take_result() && { return std::move(result_); }
+  std::optional<ConvertedWeights> release_result() && { return std::move(result_); }
 
  private:
   const Model& model_;
@@ -223,7 +223,7 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
   } else {
     changes.drop_quantization();
   }
-  return std::move(changes).take_result();
+  return std::move(changes).release_result();
 }
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,

@@ -98,7 +98,7 @@ namespace poise::gguf_forms {
 
 namespace {
 
-std::optional<std::int32_t> drop_absent_id(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
+std::optional<std::int32_t> make_optional_id(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
 
 // Returns where Metaspace puts U+2581 in front: "always", "first" (only of a text), or "never".
 std::string read_prepend_scheme(const Fields& metaspace) {
@@ -154,10 +154,10 @@ FormBuilder::FormBuilder(const Vocabulary& vocabulary_of, const std::string& gen
 }
 
 void FormBuilder::convert_tokens() {
-  gguf.bos_token_id = drop_absent_id(vocabulary.bos_id);
-  gguf.eos_token_id = drop_absent_id(vocabulary.eos_id);
-  gguf.unknown_token_id = drop_absent_id(vocabulary.unk_id);
-  gguf.padding_token_id = drop_absent_id(vocabulary.pad_id);
+  gguf.bos_token_id = make_optional_id(vocabulary.bos_id);
+  gguf.eos_token_id = make_optional_id(vocabulary.eos_id);
+  gguf.unknown_token_id = make_optional_id(vocabulary.unk_id);
+  gguf.padding_token_id = make_optional_id(vocabulary.pad_id);
   gguf.chat_template = vocabulary.chat_template;
   gguf.tokenizer_config = vocabulary.tokenizer_config;
   gguf.files = vocabulary.files;
