@@ -3,7 +3,7 @@
 //   poise::make_delta("base/", "tuned/", "step-100.zt");
 //   poise::convert("base/", "tuned-again/", {.delta = "step-100.zt"});
 //
-// The file is a zTensor 2 file. It has no tensor that both models have alike. Of the others it has the elements that
+// The file is a zTensor 2 file. It has no tensor that is equal in both models. Of the others it has the elements that
 // differ, the xor of the stored bytes, or the whole tensor, whichever is likely to be the smallest after compression.
 #pragma once
 

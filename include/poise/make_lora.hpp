@@ -33,7 +33,7 @@ struct ExtractedMatrix {
   std::string name;
   Shape shape;
   std::uint64_t rank = 0;
-  double rms = 0;       // of the difference between both models
+  double rms = 0;       // of the difference between the two models
   double captured = 0;  // the share of the difference's sum of squares that the product has: 0 to 1
 };
 
@@ -42,7 +42,7 @@ struct ExtractLoraReport {
   std::filesystem::path output;           // empty for a dry run
   std::vector<ExtractedMatrix> matrices;  // in the base's order
   double captured = 1;                    // of all these matrices together
-  std::size_t equal = 0;                  // tensors that both models have alike
+  std::size_t equal = 0;                  // tensors that are equal in both models
   std::vector<std::string> warnings;      // what differs and is not in the adapter, one sentence each
   std::vector<std::string> losses;        // what the output's format cannot hold
   std::uint64_t bytes_out = 0;

@@ -109,7 +109,7 @@ class TextTable {
     return std::nullopt;
   }
 
-  // Replaces each position p by positions[p]. Requires: there is one for each.
+  // Replaces each position p with positions[p]. Requires: there is one for each.
   void renumber(std::span<const std::uint32_t> positions) {
     for (Slot& slot : slots_) {
       if (!slot.is_free()) slot = Slot(slot.tag(), positions[slot.position()]);

@@ -23,8 +23,8 @@ class Communicator {
   std::size_t rank() const { return rank_; }
   std::size_t size() const { return size_; }
 
-  // Replaces the numbers by their sums over all ranks. They are added in the order of the ranks, so that all ranks get
-  // the same bits, in each run. Requires: all ranks have as many.
+  // Replaces the numbers with their sums over all ranks. They are added in the order of the ranks, so that all ranks
+  // get the same bits, in each run. Requires: all ranks have as many.
   void sum(std::span<float> numbers);
 
   // Gathers the texts of all ranks. Returns them on each rank, in the order of the ranks.

@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Replaces each vector v of `data` by f(v, index of its first number). Pads the last vector with zeros.
+// Replaces each vector v of `data` with f(v, index of its first number). Pads the last vector with zeros.
 template <typename F>
 HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   const std::size_t lanes = hn::Lanes(Floats());

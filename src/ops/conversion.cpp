@@ -90,7 +90,7 @@ struct Counted {
   std::shared_ptr<Tally<Loss>> tally;
 };
 
-// Replaces the blob in the tensor by one that counts its losses.
+// Replaces the blob in the tensor with one that counts its losses.
 template <typename Loss>
 void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {

@@ -113,7 +113,7 @@ TEST(TiedOutput, ModelsWithoutATieStayAsTheyAre) {
   EXPECT_FALSE(resolve_tied_output(tied({matrix(kEmbedding, {1, 2})})));
 }
 
-// This holds for models in memory, too: readers of these formats multiply with a stored output matrix.
+// This holds for models in memory, too: readers of these formats multiply by a stored output matrix.
 TEST(TiedOutput, ConversionsOfModelsInMemoryLeaveACopyOut) {
   const Model copy = tied({matrix(kEmbedding, {1, 2}), matrix(kOutput, {1, 2})});
   const Model other = tied({matrix(kEmbedding, {1, 2}), matrix(kOutput, {1, 3})});

@@ -263,7 +263,7 @@ struct Expected {
   double steps = 0;
 };
 
-// Decodes a matrix and multiplies it with some tokens, alone and together. Few are to give the bits that each gives
+// Decodes a matrix and multiplies it by some tokens, alone and together. Few are to give the bits that each gives
 // alone, many the same in any company; and all for any part of the rows.
 void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens,
                      std::mt19937& random) {

@@ -180,7 +180,7 @@ class WeightChanges {
     result_ = std::move(next);
   }
 
-  // Replaces the model by the next one. Records tensors that the next one lacks as replaced.
+  // Replaces the model with the next one. Records tensors that the next one lacks as replaced.
   void change(Model next) {
     std::vector<std::string> replaced;
     for (const Tensor& tensor : get_model().tensors()) {

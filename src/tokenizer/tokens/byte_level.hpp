@@ -16,7 +16,7 @@ void append(std::string& text, std::string_view bytes);
 // Returns the byte that a character stands for, or -1.
 int find_byte(char32_t code);
 
-// Replaces `bytes` by the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
+// Replaces `bytes` with the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
 bool decode(std::string_view text, std::string& bytes);
 
 // Returns the length in UTF-8 of the character for a byte.
