@@ -204,6 +204,7 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
   add_set_option(command, options.set,
                  "Set card.FIELD, config.KEY or an attribute to this text, or to the text of a file, as edit does")
       ->group(kGroup);
+  command.get_option("--set-file")->group(kGroup);
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {

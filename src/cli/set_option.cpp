@@ -45,14 +45,33 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
   return {given.substr(0, equals), std::move(text)};
 }
 
+// Returns the value of --set for "KEY=FILE".
+std::string convert_file_setting(std::string given) {
+  const auto equals = given.find('=');
+  if (equals == std::string::npos || equals == 0) refuse("--set-file", given, "KEY=FILE");
+  const bool looks_like_text = given.compare(equals + 1, 1, "@") == 0;  // "@@" begins a text with "@"
+  return given.insert(equals + 1, looks_like_text ? "@./" : "@");
+}
+
+// Lets an option occur several times, with one value each.
+CLI::Option* make_repeatable(CLI::Option* option) {
+  return option->expected(1)
+      ->allow_extra_args(false)  // else CLI11 splits text in brackets
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 }  // namespace
 
 CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description) {
-  return command.add_option("--set", values, description)
-      ->type_name("KEY=TEXT|@FILE")
-      ->expected(1)
-      ->allow_extra_args(false)  // else CLI11 splits text in brackets
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option* option = make_repeatable(command.add_option("--set", values, description)->type_name("KEY=TEXT|@FILE"));
+  // CLI11 stores the values of options in the order in which they were added, so that these come last.
+  const auto add_files = [&values](const std::vector<std::string>& given) {
+    for (const std::string& setting : given) values.push_back(convert_file_setting(setting));
+  };
+  make_repeatable(command.add_option_function<std::vector<std::string>>("--set-file", add_files,
+                                                                        "The same as --set KEY=@FILE"))
+      ->type_name("KEY=FILE");
+  return option;
 }
 
 std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std::string>& values) {

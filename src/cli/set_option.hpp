@@ -1,4 +1,4 @@
-// The option --set KEY=TEXT|@FILE, which the commands edit, convert and merge have.
+// The options --set KEY=TEXT|@FILE and --set-file KEY=FILE, which the commands edit, convert and merge have.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace poise::cli {
 
-// Adds the option, which may be repeated. parse_settings() reads its values after the other options.
+// Adds both options, which may be repeated, and returns --set. parse_settings() reads the values after the other
+// options.
 CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description);
 
 // Divides each "KEY=TEXT" at the first "=", and returns the keys and texts. The text of "KEY=@FILE" is the content of

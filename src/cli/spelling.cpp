@@ -47,7 +47,6 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
     {"convert", "--outfile", "-o"},
     {"convert", "--outtype", "--dtype"},
     {"convert", "--qtype", "--quantize"},
-    {"convert", "--set-file", "--set"},
     {"run", "--n-predict", "--max-tokens"},
     {"run", "--max-new-tokens", "--max-tokens"},
     {"run", "--eos-id", "--stop-id"},
