@@ -74,7 +74,8 @@ class ByteReader {
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
   // Throws an error of another kind, with the same message as fail().
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // Throws invalid_file unless the range ends at `size`, after the last `what`.
+  // Throws invalid_file unless end() is `size`, the offset after the last `what`. Does not look at position(): a reader
+  // that has read the last `what` passes it.
   void require_end(std::uint64_t size, std::string_view what) const;
   // Throws invalid_file for bytes that are missing at the end of the range: adds the note.
   [[noreturn]] void fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const;
