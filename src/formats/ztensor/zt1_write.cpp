@@ -285,7 +285,7 @@ std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&
       if (auto& names = tensors[what]; names.empty() || names.back() != tensor.name) names.emplace_back(tensor.name);
     };
     for (const Part& part : tensor.parts) {
-      const bool index = part.role == "indices" || part.role == "indptr" || part.role == "coords";
+      const bool index = is_sparse(tensor) && part.role != "values";
       if (part.dtype == DType::f8_e4m3 || part.dtype == DType::f8_e5m2) note("cannot read float8 elements");
       if (part.dtype == DType::complex64 || part.dtype == DType::complex128) note("cannot read complex elements");
       if (index && part.dtype != DType::u64) note("reads sparse indices of type u64 only");
