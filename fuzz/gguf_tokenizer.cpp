@@ -53,7 +53,7 @@ std::optional<std::vector<std::byte>> make_file(std::string_view json) {
   gguf::KeyValues keys;
   for (const auto& [key, item] : *object) {
     const auto type = find_entry_type(key);
-    keys.value(key, type && type->items == gguf::ValueType::f32 ? convert_to_reals(item) : item, type);
+    keys.add_value(key, type && type->items == gguf::ValueType::f32 ? convert_to_reals(item) : item, type);
   }
   ByteWriter file;
   file.text(gguf::kMagic);

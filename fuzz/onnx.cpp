@@ -11,12 +11,12 @@ namespace {
 
 std::string make_model(std::string_view input) {
   protobuf::MessageWriter graph;
-  graph.text(5, input.substr(0, input.size() / 2));
-  graph.text(15, input.substr(input.size() / 2));
+  graph.append_text(5, input.substr(0, input.size() / 2));
+  graph.append_text(15, input.substr(input.size() / 2));
   protobuf::MessageWriter model;
-  model.integer(1, 8);
-  model.message(7, graph);
-  return model.take();
+  model.append_integer(1, 8);
+  model.append_message(7, graph);
+  return model.release();
 }
 
 }  // namespace

@@ -28,23 +28,23 @@ struct DeltaArguments {
 void print_json(const DeltaReport& report, const DeltaArguments& options) {
   JsonOutput json;
   json->begin_object();
-  json->member("base", options.base);
-  json->member("tuned", options.tuned);
-  json->member("output", report.output.empty() ? Value() : Value(report.output.string()));
-  json->member("base_hash", report.base);
-  json->member("equal", std::uint64_t{report.equal});
+  json->write_member("base", options.base);
+  json->write_member("tuned", options.tuned);
+  json->write_member("output", report.output.empty() ? Value() : Value(report.output.string()));
+  json->write_member("base_hash", report.base);
+  json->write_member("equal", std::uint64_t{report.equal});
   json.write_list("changed", report.changed, [&](const DeltaTensor& tensor) {
-    json->value(Attributes{{"name", tensor.name},
-                           {"form", tensor.form},
-                           {"changed", tensor.changed},
-                           {"elements", tensor.elements},
-                           {"bytes", tensor.bytes}});
+    json->write_value(Attributes{{"name", tensor.name},
+                                 {"form", tensor.form},
+                                 {"changed", tensor.changed},
+                                 {"elements", tensor.elements},
+                                 {"bytes", tensor.bytes}});
   });
-  json.write_list("removed", report.removed, [&](const std::string& name) { json->value(name); });
-  json.write_list("fields", report.fields, [&](const std::string& name) { json->value(name); });
-  json->member("bytes_in", report.bytes_in);
-  json->member("bytes_out", report.bytes_out);
-  json->member("seconds", report.seconds);
+  json.write_list("removed", report.removed, [&](const std::string& name) { json->write_value(name); });
+  json.write_list("fields", report.fields, [&](const std::string& name) { json->write_value(name); });
+  json->write_member("bytes_in", report.bytes_in);
+  json->write_member("bytes_out", report.bytes_out);
+  json->write_member("seconds", report.seconds);
   json->end_object();
   json.finish();
 }

@@ -109,9 +109,9 @@ std::string_view to_string(TensorDifference::What what) {
 void print_json(const DiffReport& report) {
   JsonOutput json;
   json->begin_object();
-  json->member("equal", report.same());
+  json->write_member("equal", report.same());
   json.write_list("fields", report.fields, [&](const FieldDifference& field) {
-    json->value(Attributes{{"field", field.field}, {"a", field.a}, {"b", field.b}});
+    json->write_value(Attributes{{"field", field.field}, {"a", field.a}, {"b", field.b}});
   });
   json.write_list("tensors", report.tensors, [&](const TensorDifference& tensor) {
     Attributes entry{{"name", tensor.name}, {"what", to_string(tensor.what)}, {"a", tensor.a}, {"b", tensor.b}};
@@ -123,12 +123,12 @@ void print_json(const DiffReport& report) {
       entry.set("snr_db", tensor.values->signal_to_noise_db);
       entry.set("equal_as_numbers", has_equal_numbers(tensor));
     }
-    json->value(entry);
+    json->write_value(entry);
   });
-  json->member("equal_tensors", report.equal_tensors);
-  json->member("equal_as_numbers", report.equal_as_numbers);
-  json->member("within_tolerance", report.within_tolerance);
-  json.write_list("warnings", report.warnings, [&](const Finding& warning) { json->value(warning.message); });
+  json->write_member("equal_tensors", report.equal_tensors);
+  json->write_member("equal_as_numbers", report.equal_as_numbers);
+  json->write_member("within_tolerance", report.within_tolerance);
+  json.write_list("warnings", report.warnings, [&](const Finding& warning) { json->write_value(warning.message); });
   json->end_object();
   json.finish();
 }

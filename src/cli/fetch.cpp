@@ -27,12 +27,12 @@ struct FetchArguments {
 void print_json(const FetchReport& report) {
   JsonOutput json;
   json->begin_object();
-  json->member("directory", report.directory.string());
-  json->member("commit", report.commit);
-  json->member("files", report.files);
-  json->member("files_kept", report.kept);
-  json->member("bytes", report.bytes);
-  json->member("bytes_kept", report.bytes_kept);
+  json->write_member("directory", report.directory.string());
+  json->write_member("commit", report.commit);
+  json->write_member("files", report.files);
+  json->write_member("files_kept", report.kept);
+  json->write_member("bytes", report.bytes);
+  json->write_member("bytes_kept", report.bytes_kept);
   json->end_object();
   json.finish();
 }

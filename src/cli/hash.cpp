@@ -28,10 +28,10 @@ void print_json(const ModelHash& hash) {
   JsonOutput json;
   json->begin_object();
   json.write_list("parts", hash.parts, [&](const PartHash& part) {
-    json->value(Attributes{{"tensor", part.tensor}, {"role", part.role}, {"sha256", part.sha256}});
+    json->write_value(Attributes{{"tensor", part.tensor}, {"role", part.role}, {"sha256", part.sha256}});
   });
-  json->member("model", hash.model);
-  json->member("content", hash.content.empty() ? Value() : Value(hash.content));
+  json->write_member("model", hash.model);
+  json->write_member("content", hash.content.empty() ? Value() : Value(hash.content));
   json->end_object();
   json.finish();
 }

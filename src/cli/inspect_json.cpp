@@ -42,27 +42,28 @@ class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {
     out_->begin_object();
-    out_->member("path", path);
-    out_->member("format", model.origin.format);
-    out_->member("size", model.origin.size);
-    out_->member("card", card_to_attributes(model.card));
-    out_->member("config", whole_config(model));
-    out_->member("vocabulary", model.vocabulary ? Value(describe_vocabulary(*model.vocabulary)) : Value());
-    if (const auto adapter = parse_adapter(model, nullptr)) out_->member("adapter", summarize_adapter(*adapter));
-    if (const Attributes delta = summarize_delta(model); !delta.empty()) out_->member("delta", delta);
-    out_->member("attributes", model.attributes);
-    out_.write_list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
+    out_->write_member("path", path);
+    out_->write_member("format", model.origin.format);
+    out_->write_member("size", model.origin.size);
+    out_->write_member("card", card_to_attributes(model.card));
+    out_->write_member("config", whole_config(model));
+    out_->write_member("vocabulary", model.vocabulary ? Value(describe_vocabulary(*model.vocabulary)) : Value());
+    if (const auto adapter = parse_adapter(model, nullptr)) out_->write_member("adapter", summarize_adapter(*adapter));
+    if (const Attributes delta = summarize_delta(model); !delta.empty()) out_->write_member("delta", delta);
+    out_->write_member("attributes", model.attributes);
+    out_.write_list("warnings", model.warnings,
+                    [this](const Finding& warning) { out_->write_value(describe(warning)); });
     if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { add(key); });
     Totals totals;
     out_.write_list("tensors", model.tensors(), [&](const Tensor& tensor) {
       totals.add(tensor);
       add(tensor);
     });
-    out_->key("totals");
+    out_->write_key("totals");
     out_->begin_object();
-    out_->member("tensors", totals.tensors);
-    out_->member("elements", make_number_or_null(totals.elements));
-    out_->member("bytes", make_number_or_null(totals.bytes));
+    out_->write_member("tensors", totals.tensors);
+    out_->write_member("elements", make_number_or_null(totals.elements));
+    out_->write_member("bytes", make_number_or_null(totals.bytes));
     out_->end_object();
     out_->end_object();
     out_.finish();
@@ -71,22 +72,22 @@ class InspectionJson {
  private:
   void add(const MetadataKey& key) {
     out_->begin_object();
-    out_->member("key", key.key);
-    out_->member("type", key.type);
-    out_->member("value", key.value);
+    out_->write_member("key", key.key);
+    out_->write_member("type", key.type);
+    out_->write_member("value", key.value);
     out_->end_object();
   }
 
   void add(const Tensor& tensor) {
     out_->begin_object();
-    out_->member("name", tensor.name);
-    if (tensor.file_name) out_->member("file_name", *tensor.file_name);
-    out_.write_list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
-    out_->member("layout", tensor.layout.name());
-    out_->member("attributes", describe_attributes(tensor));
-    out_->member("type", describe_stored_type(tensor));
-    out_->member("bytes", make_number_or_null(count_bytes(tensor)));
-    out_->member("elements", tensor.elements());
+    out_->write_member("name", tensor.name);
+    if (tensor.file_name) out_->write_member("file_name", *tensor.file_name);
+    out_.write_list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->write_value(dimension); });
+    out_->write_member("layout", tensor.layout.name());
+    out_->write_member("attributes", describe_attributes(tensor));
+    out_->write_member("type", describe_stored_type(tensor));
+    out_->write_member("bytes", make_number_or_null(count_bytes(tensor)));
+    out_->write_member("elements", tensor.elements());
     out_.write_list("parts", tensor.parts, [this](const Part& part) { add(part); });
     out_->end_object();
   }
@@ -94,14 +95,15 @@ class InspectionJson {
   void add(const Part& part) {
     const auto at = part.blob->stored();
     out_->begin_object();
-    out_->member("role", std::string_view(part.role));
-    out_->member("dtype", part.shown_type());
-    out_->member("file", at ? Value(at->source->name()) : Value());
-    out_->member("offset", at ? Value(at->offset) : Value());
-    out_->member("length", at ? at->length : part.blob->size());
-    out_->member("encoding", at ? std::string_view(at->encoding) : "raw");
-    out_->member("digest", part.digest ? Value(part.digest->text) : Value());
-    if (const StoredAs* const stored = part.blob->stored_as()) out_->member("stored_as", describe_stored_as(*stored));
+    out_->write_member("role", std::string_view(part.role));
+    out_->write_member("dtype", part.shown_type());
+    out_->write_member("file", at ? Value(at->source->name()) : Value());
+    out_->write_member("offset", at ? Value(at->offset) : Value());
+    out_->write_member("length", at ? at->length : part.blob->size());
+    out_->write_member("encoding", at ? std::string_view(at->encoding) : "raw");
+    out_->write_member("digest", part.digest ? Value(part.digest->text) : Value());
+    if (const StoredAs* const stored = part.blob->stored_as())
+      out_->write_member("stored_as", describe_stored_as(*stored));
     out_->end_object();
   }
 

@@ -67,23 +67,23 @@ void print_extraction(const ExtractLoraReport& report, const LoraArguments& opti
 void print_extraction_json(const ExtractLoraReport& report, const LoraArguments& options) {
   JsonOutput json;
   json->begin_object();
-  json->member("base", options.paths[0]);
-  json->member("tuned", options.paths[1]);
-  json->member("output", report.output.empty() ? Value() : Value(report.output.string()));
-  json->member("format", report.format);
+  json->write_member("base", options.paths[0]);
+  json->write_member("tuned", options.paths[1]);
+  json->write_member("output", report.output.empty() ? Value() : Value(report.output.string()));
+  json->write_member("format", report.format);
   json.write_list("matrices", report.matrices, [&](const ExtractedMatrix& matrix) {
-    json->value(Attributes{{"name", matrix.name},
-                           {"shape", Value::Array(matrix.shape.begin(), matrix.shape.end())},
-                           {"rank", matrix.rank},
-                           {"rms", matrix.rms},
-                           {"captured", matrix.captured}});
+    json->write_value(Attributes{{"name", matrix.name},
+                                 {"shape", Value::Array(matrix.shape.begin(), matrix.shape.end())},
+                                 {"rank", matrix.rank},
+                                 {"rms", matrix.rms},
+                                 {"captured", matrix.captured}});
   });
-  json->member("captured", report.captured);
-  json->member("equal", std::uint64_t{report.equal});
-  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->value(text); });
-  json.write_list("losses", report.losses, [&](const std::string& text) { json->value(text); });
-  json->member("bytes_out", report.bytes_out);
-  json->member("seconds", report.seconds);
+  json->write_member("captured", report.captured);
+  json->write_member("equal", std::uint64_t{report.equal});
+  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->write_value(text); });
+  json.write_list("losses", report.losses, [&](const std::string& text) { json->write_value(text); });
+  json->write_member("bytes_out", report.bytes_out);
+  json->write_member("seconds", report.seconds);
   json->end_object();
   json.finish();
 }
@@ -104,13 +104,13 @@ void run_extract(LoraArguments& options) {
 void print_conversion_json(const ConvertLoraReport& report, const LoraArguments& options) {
   JsonOutput json;
   json->begin_object();
-  json->member("adapter", options.paths[0]);
-  json->member("output", report.output.empty() ? Value() : Value(report.output.string()));
-  json->member("format", report.format);
-  json->member("matrices", std::uint64_t{report.matrices});
-  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->value(text); });
-  json.write_list("losses", report.losses, [&](const std::string& text) { json->value(text); });
-  json->member("bytes_out", report.bytes_out);
+  json->write_member("adapter", options.paths[0]);
+  json->write_member("output", report.output.empty() ? Value() : Value(report.output.string()));
+  json->write_member("format", report.format);
+  json->write_member("matrices", std::uint64_t{report.matrices});
+  json.write_list("warnings", report.warnings, [&](const std::string& text) { json->write_value(text); });
+  json.write_list("losses", report.losses, [&](const std::string& text) { json->write_value(text); });
+  json->write_member("bytes_out", report.bytes_out);
   json->end_object();
   json.finish();
 }

@@ -82,7 +82,7 @@ class JsonOutput {
   // Writes an array. `add` is called for each item, and writes it.
   template <typename Items, typename Add>
   void write_list(std::string_view key, const Items& items, Add&& add) {
-    writer_.key(key);
+    writer_.write_key(key);
     writer_.begin_array();
     for (const auto& item : items) {
       add(item);
@@ -91,12 +91,12 @@ class JsonOutput {
     writer_.end_array();
   }
   // Prints the rest and a line break. Call it at the end.
-  void finish() { fmt::print("{}\n", writer_.take()); }
+  void finish() { fmt::print("{}\n", writer_.release()); }
 
  private:
   // Prints the text that has been written so far, if it is long enough.
   void flush() {
-    if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
+    if (writer_.size() > kPiece) fmt::print("{}", writer_.release());
   }
 
   static constexpr std::size_t kPiece = 64 << 10;

@@ -157,8 +157,8 @@ class StatsJson {
       add(model, tensor);
       elements = add_totals(elements, tensor.elements);
     });
-    out_->key("totals");
-    out_->value(Attributes{{"tensors", tensors.size()}, {"elements", make_number_or_null(elements)}});
+    out_->write_key("totals");
+    out_->write_value(Attributes{{"tensors", tensors.size()}, {"elements", make_number_or_null(elements)}});
     out_->end_object();
     out_.finish();
   }
@@ -188,7 +188,7 @@ class StatsJson {
                                                         : Value());
     entry.set("histogram", tensor.histogram ? make_histogram_json(*tensor.histogram) : Value());
     entry.set("problem", has_numbers ? Value() : Value(tensor.problem));
-    out_->value(entry);
+    out_->write_value(entry);
   }
 
   static Value make_histogram_json(const Histogram& histogram) {

@@ -84,7 +84,7 @@ class Verification {
     if (options_.json) {
       json_->begin_object();
       json_.write_list("files", options_.paths, [this](const std::string& path) { verify_one(path); });
-      json_->member("ok", good_);
+      json_->write_member("ok", good_);
       json_->end_object();
       json_.finish();
     } else {
@@ -135,24 +135,24 @@ class Verification {
 
   void add(const VerifyReport& report, const std::string& path, bool good) {
     json_->begin_object();
-    json_->member("path", path);
-    json_->member("ok", good);
-    json_->member("format", report.format.empty() ? Value() : Value(report.format));
-    json_->member("tensors", report.tensors);
-    json_->member("bytes", report.bytes);
-    json_->member("digests", report.has_digests);
-    json_->member("digests_checked", report.digests + report.file_digests + report.checksums);
+    json_->write_member("path", path);
+    json_->write_member("ok", good);
+    json_->write_member("format", report.format.empty() ? Value() : Value(report.format));
+    json_->write_member("tensors", report.tensors);
+    json_->write_member("bytes", report.bytes);
+    json_->write_member("digests", report.has_digests);
+    json_->write_member("digests_checked", report.digests + report.file_digests + report.checksums);
     json_.write_list("findings", report.faults, [&](const Finding& finding) { add(finding, path); });
     json_->end_object();
   }
 
   void add(const Finding& finding, const std::string& path) {
     json_->begin_object();
-    json_->member("severity", finding.severity == Severity::error ? "error" : "warning");
-    json_->member("message", finding.message);
-    if (!finding.tensor.empty()) json_->member("tensor", finding.tensor);
-    if (!finding.path.empty() && finding.path != path) json_->member("path", finding.path);
-    if (finding.offset) json_->member("offset", *finding.offset);
+    json_->write_member("severity", finding.severity == Severity::error ? "error" : "warning");
+    json_->write_member("message", finding.message);
+    if (!finding.tensor.empty()) json_->write_member("tensor", finding.tensor);
+    if (!finding.path.empty() && finding.path != path) json_->write_member("path", finding.path);
+    if (finding.offset) json_->write_member("offset", *finding.offset);
     json_->end_object();
   }
 

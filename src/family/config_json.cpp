@@ -71,14 +71,14 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
 
 Config read_config_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
   const ConfigKeys keys(map, path);
-  model_type = keys.text("model_type").value_or(model_type);
+  model_type = keys.read_text("model_type").value_or(model_type);
   const Family& family = find_family_or_llama(model_type);
   return family.read_config(ConfigKeys(find_family_keys(family, map), path));
 }
 
 void parse_config(Model& model, Attributes map, const std::string& path) {
   std::string& model_type = model.card.model_type;
-  model_type = ConfigKeys(map, path).text("model_type").value_or(model_type);
+  model_type = ConfigKeys(map, path).read_text("model_type").value_or(model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
   model.config = known ? read_config_attributes(map, model_type, path) : read_poise_spelling(map, model_type);
   model.config_json = std::move(map);
@@ -139,7 +139,7 @@ Attributes whole_config(const Model& model) {
   return whole;
 }
 
-std::optional<std::int64_t> ConfigKeys::integer(std::string_view key) const {
+std::optional<std::int64_t> ConfigKeys::read_integer(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT32_MAX)
@@ -152,7 +152,7 @@ std::optional<std::int64_t> ConfigKeys::integer(std::string_view key) const {
   fail(key, "expected an integer of 32 bits");
 }
 
-std::optional<float> ConfigKeys::number(std::string_view key) const {
+std::optional<float> ConfigKeys::read_number(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto found = poise::convert_to_double(value);
@@ -163,22 +163,23 @@ std::optional<float> ConfigKeys::number(std::string_view key) const {
 }
 
 std::int64_t ConfigKeys::require(std::string_view key) const {
-  const auto value = integer(key);
+  const auto value = read_integer(key);
   if (!value) fail(key, "missing");
   return *value;
 }
 
-float ConfigKeys::rope_theta(float by_default) const {
-  float theta = number("rope_theta").value_or(by_default);
+float ConfigKeys::read_rope_theta(float by_default) const {
+  float theta = read_number("rope_theta").value_or(by_default);
   for (const std::string_view key : kRopeObjects) {
-    if (const Attributes* map = object(key)) theta = ConfigKeys(*map, path()).number("rope_theta").value_or(theta);
+    if (const Attributes* map = find_object(key))
+      theta = ConfigKeys(*map, path()).read_number("rope_theta").value_or(theta);
   }
   return theta;
 }
 
-std::vector<double> ConfigKeys::numbers(std::string_view key) const {
+std::vector<double> ConfigKeys::read_numbers(std::string_view key) const {
   std::vector<double> result;
-  const Value::Array* items = array(key);
+  const Value::Array* items = find_array(key);
   if (items == nullptr) return result;
   result.reserve(items->size());
   for (const Value& item : *items) {

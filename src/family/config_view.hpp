@@ -31,13 +31,13 @@ class ConfigKeys : public Fields {
   // Errors show `path`.
   ConfigKeys(const Attributes& map, std::string_view path) : Fields(map, "config", path) {}
 
-  std::optional<std::int64_t> integer(std::string_view key) const;  // only values that 32 bits hold
+  std::optional<std::int64_t> read_integer(std::string_view key) const;  // only values that 32 bits hold
   // Throws for a missing key, too.
   std::int64_t require(std::string_view key) const;
-  std::optional<float> number(std::string_view key) const;
+  std::optional<float> read_number(std::string_view key) const;
   // Returns a list of numbers; empty when absent.
-  std::vector<double> numbers(std::string_view key) const;
-  float rope_theta(float by_default = 10000.0F) const;
+  std::vector<double> read_numbers(std::string_view key) const;
+  float read_rope_theta(float by_default = 10000.0F) const;
 };
 
 // Holds hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.

@@ -42,36 +42,37 @@ DecoderPlan make_sized_plan(const Config& config) {
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   const auto read_size_key = [&](std::string_view key, std::int64_t usual) {
-    return usual == 0 ? keys.require(key) : keys.integer(key).value_or(usual);
+    return usual == 0 ? keys.require(key) : keys.read_integer(key).value_or(usual);
   };
   Config config;
-  config.hidden_act =
-      keys.text(defaults.hidden_act_key).value_or(keys.text("hidden_act").value_or(std::string(defaults.hidden_act)));
-  config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
+  config.hidden_act = keys.read_text(defaults.hidden_act_key)
+                          .value_or(keys.read_text("hidden_act").value_or(std::string(defaults.hidden_act)));
+  config.tie_word_embeddings = keys.read_boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_size = read_size_key("hidden_size", defaults.hidden_size);
   config.intermediate_size = read_size_key("intermediate_size", defaults.intermediate_size);
-  config.max_position_embeddings = keys.integer("max_position_embeddings").value_or(defaults.max_position_embeddings);
+  config.max_position_embeddings =
+      keys.read_integer("max_position_embeddings").value_or(defaults.max_position_embeddings);
   config.num_attention_heads = read_size_key("num_attention_heads", defaults.num_attention_heads);
   config.num_hidden_layers = read_size_key("num_hidden_layers", defaults.num_hidden_layers);
   const std::int64_t heads = config.num_attention_heads;
-  config.num_key_value_heads = keys.integer("num_key_value_heads")
+  config.num_key_value_heads = keys.read_integer("num_key_value_heads")
                                    .value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
-  config.vocab_size = keys.integer("vocab_size").value_or(0);
-  config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
+  config.vocab_size = keys.read_integer("vocab_size").value_or(0);
+  config.sliding_window = std::max<std::int64_t>(0, keys.read_integer("sliding_window").value_or(0));
   if (keys.is_absent("sliding_window"))
     config.sliding_window = defaults.sliding_window;  // null means no window; an absent key means the default
-  config.rope_theta = keys.rope_theta(defaults.rope_theta);
-  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(defaults.rms_norm_eps);
-  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
+  config.rope_theta = keys.read_rope_theta(defaults.rope_theta);
+  config.rms_norm_eps = keys.read_number("rms_norm_eps").value_or(defaults.rms_norm_eps);
+  config.initializer_range = keys.read_number("initializer_range").value_or(0.02F);
   const std::int64_t usual_head = defaults.head_dim > 0 ? defaults.head_dim
                                   : heads > 0           ? config.hidden_size / heads
                                                         : 0;
-  config.head_dim = keys.integer("head_dim").value_or(usual_head);
+  config.head_dim = keys.read_integer("head_dim").value_or(usual_head);
   return config;
 }
 
-bool has_attention_bias(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(false); }
-bool has_mlp_bias(const ConfigView& view) { return view.keys().boolean("mlp_bias").value_or(false); }
+bool has_attention_bias(const ConfigView& view) { return view.keys().read_boolean("attention_bias").value_or(false); }
+bool has_mlp_bias(const ConfigView& view) { return view.keys().read_boolean("mlp_bias").value_or(false); }
 
 std::vector<Linear> make_qkv_plan(bool bias) {
   return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}};
@@ -119,7 +120,7 @@ std::vector<bool> find_sliding_layers(const ConfigView& view,
                                       bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
   const std::int64_t layers = view.config.num_hidden_layers;
   std::vector<bool> sliding(convert_to_size(layers));
-  const Value::Array* types = view.keys().array("layer_types");
+  const Value::Array* types = view.keys().find_array("layer_types");
   if (types == nullptr) {
     for (std::int64_t layer = 0; layer < layers; ++layer) sliding[convert_to_size(layer)] = by_default(view, layer);
     return sliding;
@@ -152,12 +153,12 @@ void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bo
 }
 
 std::int64_t read_size(const ConfigView& view, std::string_view key) {
-  const std::int64_t number = view.keys().integer(key).value_or(0);
+  const std::int64_t number = view.keys().read_integer(key).value_or(0);
   return number < 0 || number > kMaxModelSize ? 0 : number;
 }
 
 float read_positive_number(const ConfigView& view, std::string_view key, float by_default) {
-  const float number = view.keys().number(key).value_or(by_default);
+  const float number = view.keys().read_number(key).value_or(by_default);
   if (!(number > 0))
     throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
   return number;
@@ -171,7 +172,7 @@ std::vector<std::string> find_expert_faults(const ConfigView& view) {
 std::vector<std::string> find_size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
   std::vector<std::string> faults;
   for (const auto& [key, most] : keys) {
-    const auto number = view.keys().integer(key);
+    const auto number = view.keys().read_integer(key);
     if (!number) {
       faults.push_back(fmt::format("{} is missing", key));
     } else if (*number < 1 || *number > most) {

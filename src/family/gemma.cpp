@@ -40,9 +40,9 @@ Config read_gemma2(const ConfigKeys& keys) {
 // Returns the rope_theta of a kind of layers. The top-level key belongs to the layers without a window; newer files
 // have an object for each kind.
 float read_theta(const ConfigKeys& keys, std::string_view kind, float by_default) {
-  const Attributes* parameters = keys.object("rope_parameters");
+  const Attributes* parameters = keys.find_object("rope_parameters");
   const auto* object = get_member<Attributes>(parameters, kind);
-  return object == nullptr ? by_default : ConfigKeys(*object, {}).rope_theta(by_default);
+  return object == nullptr ? by_default : ConfigKeys(*object, {}).read_rope_theta(by_default);
 }
 
 Config read_gemma3(const ConfigKeys& keys) {
@@ -66,7 +66,7 @@ Config read_gemma3(const ConfigKeys& keys) {
 // transformers uses that, too.
 ActivationKind find_gemma_activation(const ConfigView& view) {
   // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
-  const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
+  const bool is_first = view.config.hidden_act == "gelu" && !view.keys().read_text("hidden_activation");
   return is_first ? ActivationKind::gelu_tanh : find_activation(view.config.hidden_act);
 }
 
@@ -82,7 +82,7 @@ DecoderPlan make_gemma_plan(const ConfigView& view) {
 // Returns a soft cap; 0 for none, which null means, too.
 float read_soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
-  const float cap = keys.number(key).value_or(keys.is_absent(key) ? by_default : 0.0F);
+  const float cap = keys.read_number(key).value_or(keys.is_absent(key) ? by_default : 0.0F);
   return cap == 0 ? 0.0F : read_positive_number(view, key, by_default);
 }
 
@@ -103,7 +103,7 @@ DecoderPlan plan_gemma2(const ConfigView& view) {
 }
 
 bool is_sliding_by_default(const ConfigView& view, std::int64_t layer) {
-  return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
+  return (layer + 1) % std::max<std::int64_t>(1, view.keys().read_integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
 // Plans Gemma 3. Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.

@@ -18,14 +18,14 @@ constexpr std::string_view kPositions = "transformer.wpe.weight";
 constexpr std::string_view kLayers = "transformer.h.";
 
 std::optional<std::int64_t> read_either(const ConfigKeys& keys, std::string_view name, std::string_view other) {
-  const auto number = keys.integer(name);
-  return number ? number : keys.integer(other);
+  const auto number = keys.read_integer(name);
+  return number ? number : keys.read_integer(other);
 }
 
 Config read_config(const ConfigKeys& keys) {
   Config config;
-  config.hidden_act = keys.text("activation_function").value_or(keys.text("hidden_act").value_or("gelu_new"));
-  config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(true);
+  config.hidden_act = keys.read_text("activation_function").value_or(keys.read_text("hidden_act").value_or("gelu_new"));
+  config.tie_word_embeddings = keys.read_boolean("tie_word_embeddings").value_or(true);
   config.hidden_size = read_either(keys, "n_embd", "hidden_size").value_or(768);
   config.intermediate_size = read_either(keys, "n_inner", "intermediate_size").value_or(4 * config.hidden_size);
   config.max_position_embeddings = read_either(keys, "n_positions", "max_position_embeddings").value_or(1024);
@@ -33,10 +33,10 @@ Config read_config(const ConfigKeys& keys) {
   config.num_attention_heads = read_either(keys, "n_head", "num_attention_heads").value_or(12);
   config.num_key_value_heads = config.num_attention_heads;
   config.head_dim = config.num_attention_heads > 0 ? config.hidden_size / config.num_attention_heads : 0;
-  config.vocab_size = keys.integer("vocab_size").value_or(0);
-  const auto epsilon = keys.number("layer_norm_epsilon");
-  config.rms_norm_eps = epsilon ? *epsilon : keys.number("rms_norm_eps").value_or(1e-5F);
-  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
+  config.vocab_size = keys.read_integer("vocab_size").value_or(0);
+  const auto epsilon = keys.read_number("layer_norm_epsilon");
+  config.rms_norm_eps = epsilon ? *epsilon : keys.read_number("rms_norm_eps").value_or(1e-5F);
+  config.initializer_range = keys.read_number("initializer_range").value_or(0.02F);
   return config;
 }
 

@@ -35,7 +35,7 @@ Config read_config(const ConfigKeys& keys) {
                                     .rms_norm_eps = 1e-5F});
 }
 
-bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
+bool has_biases(const ConfigView& view) { return view.keys().read_boolean("attention_bias").value_or(true); }
 
 bool is_separate(const ConfigView& view) { return view.experts == ExpertsStored::separate; }
 bool is_stacked(const ConfigView& view) { return !is_separate(view); }
@@ -43,7 +43,7 @@ bool is_in_out(const ConfigView& view) { return view.experts == ExpertsStored::s
 bool is_out_in(const ConfigView& view) { return view.experts == ExpertsStored::stacked_out_in; }
 
 void require_supported(const ConfigView& view, std::string_view key, float supported) {
-  const float found = view.keys().number(key).value_or(supported);
+  const float found = view.keys().read_number(key).value_or(supported);
   if (found != supported)
     throw Error(ErrorKind::unsupported, fmt::format("{} is {}, only {} is supported", key, found, supported), {});
 }

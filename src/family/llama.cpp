@@ -14,7 +14,7 @@ constexpr std::array kMistralLayer = join_tables(kInputNorm, kAttentionRows, kPo
 // Reads Llama's configuration. Qwen models with Llama's names have Qwen's switch for windows.
 Config read_llama(const ConfigKeys& keys) {
   Config config = read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-6F});
-  if (!keys.boolean("use_sliding_window").value_or(true)) config.sliding_window = 0;
+  if (!keys.read_boolean("use_sliding_window").value_or(true)) config.sliding_window = 0;
   return config;
 }
 Config read_mistral(const ConfigKeys& keys) {

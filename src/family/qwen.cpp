@@ -21,7 +21,7 @@ bool is_always_needed(const ConfigView&) { return true; }
 // Reads the configuration. The window counts only with use_sliding_window.
 Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   Config config = read_decoder_config(keys, defaults);
-  if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
+  if (!keys.read_boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
   return config;
 }
 
@@ -36,7 +36,7 @@ Config read_qwen3_moe(const ConfigKeys& keys) {
 }
 
 bool is_sliding(const ConfigView& view, std::int64_t layer) {
-  return view.config.sliding_window > 0 && layer >= view.keys().integer("max_window_layers").value_or(28);
+  return view.config.sliding_window > 0 && layer >= view.keys().read_integer("max_window_layers").value_or(28);
 }
 
 DecoderPlan plan_qwen2(const ConfigView& view) {
@@ -60,7 +60,7 @@ DecoderPlan plan_qwen3(const ConfigView& view) {
 }
 
 bool has_experts(const ConfigView& view, std::int64_t layer) {
-  const Value::Array* without = view.keys().array("mlp_only_layers");
+  const Value::Array* without = view.keys().find_array("mlp_only_layers");
   if (without != nullptr && std::ranges::find(*without, Value(layer)) != without->end()) return false;
   return (layer + 1) % std::max<std::int64_t>(1, read_size(view, "decoder_sparse_step")) == 0;
 }
@@ -68,7 +68,7 @@ bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(v
 
 // Returns the key for the number of experts; transformers 5 writes num_local_experts.
 std::string_view find_experts_key(const ConfigView& view) {
-  return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts";
+  return view.keys().read_integer("num_local_experts") ? "num_local_experts" : "num_experts";
 }
 
 std::vector<std::string> find_moe_faults(const ConfigView& view) {
@@ -76,14 +76,14 @@ std::vector<std::string> find_moe_faults(const ConfigView& view) {
   std::vector<std::string> faults = find_size_faults(view, {{count, kMaxExperts},
                                                             {"num_experts_per_tok", read_size(view, count)},
                                                             {"moe_intermediate_size", kMaxModelSize}});
-  if (const auto other = view.keys().integer("num_experts"); other && *other != read_size(view, count)) {
+  if (const auto other = view.keys().read_integer("num_experts"); other && *other != read_size(view, count)) {
     faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}, expected equal numbers", *other,
                                  read_size(view, count)));
   }
-  if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
+  if (const auto step = view.keys().read_integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
   }
-  if (const Value::Array* without = view.keys().array("mlp_only_layers");
+  if (const Value::Array* without = view.keys().find_array("mlp_only_layers");
       without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
     faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(),
                                  view.config.num_hidden_layers));
@@ -97,7 +97,7 @@ DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   plan.experts = {.count = static_cast<std::size_t>(read_size(view, find_experts_key(view))),
                   .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
                   .router = {"mlp.gate"},
-                  .normalized = view.keys().boolean("norm_topk_prob").value_or(false),
+                  .normalized = view.keys().read_boolean("norm_topk_prob").value_or(false),
                   .list = "mlp.experts",
                   .gate = "gate_proj",
                   .up = "up_proj",

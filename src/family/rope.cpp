@@ -32,7 +32,7 @@ struct Rope {
   std::int64_t usual_positions;  // the positions of the original training; 0 for the current ones
 
   double require(std::string_view key) const {
-    const auto number = scaling.number(key);
+    const auto number = scaling.read_number(key);
     if (!number) refuse(fmt::format("rope_scaling: {} is missing", key));
     return static_cast<double>(*number);
   }
@@ -51,8 +51,8 @@ struct Rope {
   // nested one.
   std::optional<double> find_stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
-    auto positions = view.keys().integer(kKey);
-    if (!positions) positions = scaling.integer(kKey);
+    auto positions = view.keys().read_integer(kKey);
+    if (!positions) positions = scaling.read_integer(kKey);
     if (!positions && usual_positions > 0) positions = usual_positions;
     return positions ? std::optional(require_positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
@@ -109,23 +109,23 @@ RopePlan plan_llama3(const Rope& rope) {
 RopePlan plan_yarn(const Rope& rope) {
   const double factor = rope.require_factor();
   const double original = rope.find_original_positions();
-  const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
-  const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
+  const double scale = static_cast<double>(rope.scaling.read_number("mscale").value_or(0));
+  const double scale_all = static_cast<double>(rope.scaling.read_number("mscale_all_dim").value_or(0));
   const double by_default = scale != 0 && scale_all != 0
                                 ? compute_yarn_attention(factor, scale) / compute_yarn_attention(factor, scale_all)
                                 : compute_yarn_attention(factor);
-  const auto said = rope.scaling.number("attention_factor");
+  const auto said = rope.scaling.read_number("attention_factor");
 
   // These are the indices between which frequencies change from unchanged ones to ones divided by the factor.
   const auto find_index_of = [&](std::string_view key, double usual_rotations) {
     const double rotations = rope.require_positive(
-        key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
+        key, static_cast<double>(rope.scaling.read_number(key).value_or(static_cast<float>(usual_rotations))));
     return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
   double low = find_index_of("beta_fast", kYarnBetaFast);
   double high = find_index_of("beta_slow", kYarnBetaSlow);
-  if (rope.scaling.boolean("truncate").value_or(true)) {
+  if (rope.scaling.read_boolean("truncate").value_or(true)) {
     low = std::floor(low);
     high = std::ceil(high);
   }
@@ -140,7 +140,7 @@ RopePlan plan_yarn(const Rope& rope) {
 }
 
 std::vector<float> divide_frequencies(const Rope& rope, std::string_view key) {
-  const std::vector<double> divisors = rope.scaling.numbers(key);
+  const std::vector<double> divisors = rope.scaling.read_numbers(key);
   if (divisors.size() != rope.size / 2)
     refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
   return rope.compute_frequencies(
@@ -150,9 +150,9 @@ std::vector<float> divide_frequencies(const Rope& rope, std::string_view key) {
 RopePlan plan_longrope(const Rope& rope) {
   const double original = rope.find_original_positions();
   const auto positions = static_cast<double>(rope.view.config.max_position_embeddings);
-  const auto given = rope.scaling.number("factor");
+  const auto given = rope.scaling.read_number("factor");
   const double factor = given ? static_cast<double>(*given) : positions / original;
-  const auto said = rope.scaling.number("attention_factor");
+  const auto said = rope.scaling.read_number("attention_factor");
   const double by_default = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(std::max(original, 2.0)));
   return {.frequencies = divide_frequencies(rope, "short_factor"),
           .factor = said ? *said : static_cast<float>(by_default),
@@ -184,8 +184,8 @@ const Type& find_type(std::string_view name) {
 
 // Returns how many numbers of a head rotate.
 std::size_t compute_rotated_size(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
-  const float part =
-      scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
+  const float part = scaling.read_number("partial_rotary_factor")
+                         .value_or(view.keys().read_number("partial_rotary_factor").value_or(1));
   if (part != 1 && !options.partial)
     refuse(fmt::format("partial_rotary_factor is {}, only 1 is supported", part), ErrorKind::unsupported);
   if (!(part > 0 && part <= 1))
@@ -206,7 +206,7 @@ const Attributes* find_rope_scaling(const ConfigView& view) {
   const ConfigKeys keys = view.keys();
   const Attributes* found = nullptr;
   for (const std::string_view key : kRopeObjects) {
-    if (const Attributes* object = keys.object(key)) found = object;
+    if (const Attributes* object = keys.find_object(key)) found = object;
   }
   return found;
 }
@@ -230,10 +230,10 @@ RopePlan make_rope_plan(const ConfigView& view, const Attributes* scaling, const
       if (other) refuse(fmt::format("rope_parameters has {}, which is not supported", key), ErrorKind::unsupported);
     }
   }
-  if (!keys.text("rope_type") && !keys.text("type") && keys.number("factor")) {
+  if (!keys.read_text("rope_type") && !keys.read_text("type") && keys.read_number("factor")) {
     refuse("rope_scaling has a factor but no type", ErrorKind::unsupported);
   }
-  std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
+  std::string type = keys.read_text("rope_type").value_or(keys.read_text("type").value_or("default"));
   if (!options.su.empty() && (type == "su" || type == "yarn")) type = options.su;
   return find_type(type).plan(rope);
 }

@@ -19,16 +19,16 @@ Config read_config(const ConfigKeys& keys) {
                                              .rope_theta = 2000000,
                                              .rms_norm_eps = 1e-6F,
                                              .tie_word_embeddings = true});
-  if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
+  if (!keys.read_boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
   return config;
 }
 
 bool rotates_layer(const ConfigView& view, std::int64_t layer) {
-  if (const Value::Array* rope = view.keys().array("no_rope_layers")) {
+  if (const Value::Array* rope = view.keys().find_array("no_rope_layers")) {
     const Value& rotates = (*rope)[static_cast<std::size_t>(layer)];
     return !(rotates == Value(0) || rotates == Value(false));
   }
-  return (layer + 1) % view.keys().integer("no_rope_layer_interval").value_or(4) != 0;
+  return (layer + 1) % view.keys().read_integer("no_rope_layer_interval").value_or(4) != 0;
 }
 
 bool is_sliding(const ConfigView& view, std::int64_t layer) {
@@ -37,11 +37,12 @@ bool is_sliding(const ConfigView& view, std::int64_t layer) {
 
 void check_layers(const ConfigView& view) {
   const std::int64_t layers = view.config.num_hidden_layers;
-  if (const Value::Array* rope = view.keys().array("no_rope_layers"); rope != nullptr && std::ssize(*rope) < layers) {
+  if (const Value::Array* rope = view.keys().find_array("no_rope_layers");
+      rope != nullptr && std::ssize(*rope) < layers) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("no_rope_layers has {} layers, num_hidden_layers is {}", rope->size(), layers), {});
   }
-  const std::int64_t interval = view.keys().integer("no_rope_layer_interval").value_or(4);
+  const std::int64_t interval = view.keys().read_integer("no_rope_layer_interval").value_or(4);
   if (interval < 1)
     throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layer_interval is {}, expected 1 or more", interval), {});
 }

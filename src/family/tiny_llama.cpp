@@ -44,11 +44,11 @@ Config read_config(const ConfigKeys& keys) {
                                           .ffn_hidden_dim = keys.require("intermediate_size"),
                                           .positions = keys.require("max_position_embeddings"),
                                           .vocabulary = keys.require("vocab_size"),
-                                          .dropout = keys.number("dropout").value_or(0.0F)});
-  config.hidden_act = keys.text("hidden_act").value_or(config.hidden_act);
-  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(config.rms_norm_eps);
-  config.rope_theta = keys.number("rope_theta").value_or(config.rope_theta);
-  config.initializer_range = keys.number("initializer_range").value_or(config.initializer_range);
+                                          .dropout = keys.read_number("dropout").value_or(0.0F)});
+  config.hidden_act = keys.read_text("hidden_act").value_or(config.hidden_act);
+  config.rms_norm_eps = keys.read_number("rms_norm_eps").value_or(config.rms_norm_eps);
+  config.rope_theta = keys.read_number("rope_theta").value_or(config.rope_theta);
+  config.initializer_range = keys.read_number("initializer_range").value_or(config.initializer_range);
   return config;
 }
 

@@ -17,7 +17,7 @@ std::vector<std::byte> read_first_bytes(const Input& input, std::size_t count) {
 
 MemberNames list_member_names(const Input& input, ContainerKind kind) {
   try {
-    return open_container(kind, input.path, input.source)->names();
+    return open_container(kind, input.path, input.source)->list_names();
   } catch (const Error&) {
     return {};
   }

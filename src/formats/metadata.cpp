@@ -100,8 +100,8 @@ void require_finite(const Attributes& map, std::string_view what) {
 
 std::string make_json_text(const Value& value) {
   JsonWriter out(-1, JsonWriter::NotFinite::named);
-  out.value(value);
-  return out.take();
+  out.write_value(value);
+  return out.release();
 }
 
 std::optional<Value> parse_json_list(std::string_view text) {
@@ -398,7 +398,7 @@ class VocabularyJsonReader {
 
   // `index` is the item's place in the list.
   std::string read_text(JsonValue& item, std::string_view list, std::size_t index) const {
-    const auto encoded = item.text();
+    const auto encoded = item.read_text();
     if (!encoded) fail(fmt::format("{}: item {}: expected text", list, index));
     if (auto decoded = decode_text(*encoded)) return *std::move(decoded);
     fail(fmt::format("{}: item {}: expected pairs of hexadecimal digits after the NUL", list, index));

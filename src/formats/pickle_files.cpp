@@ -245,7 +245,7 @@ class MemberCheck {
                              std::size_t depth) {
     constexpr std::size_t kMostLevels = 3;
     constexpr std::string_view kZip = "PK\3\4";
-    const BlobPtr blob = archive.blob(member);
+    const BlobPtr blob = archive.make_blob(member);
     std::array<std::byte, kZip.size()> begin = {};
     if (member.bytes >= begin.size()) blob->read(0, begin);
     if (pickle::view_as_text(begin) == kZip && depth < kMostLevels) {

@@ -28,7 +28,7 @@ class DirectoryContainer final : public Container {
   DirectoryContainer(const fs::path& path, IoMode io) : Container(ContainerKind::directory, path), io_(io) {}
 
   fs::path locate_file(std::string_view name) const override { return path(name); }
-  MemberNames names(std::string_view folder) const override {
+  MemberNames list_names(std::string_view folder) const override {
     MemberNames names;
     std::error_code ignored;
     if (!folder.empty() && !fs::is_directory(path(folder), ignored)) return names;
@@ -94,7 +94,7 @@ class ZipContainer final : public Container {
     return fmt::format("{}: {}{}", file_.string(), beginning_, name);
   }
   fs::path locate_file(std::string_view) const override { return file_; }
-  MemberNames names(std::string_view folder) const override {
+  MemberNames list_names(std::string_view folder) const override {
     MemberNames names;
     const std::string beginning = beginning_ + make_beginning(folder);
     const auto& members = zip_->members();

@@ -30,7 +30,7 @@ class Container {
 
   // Returns names relative to the folder: in a directory its entries, in an archive all files in it and below. Throws
   // io.
-  virtual MemberNames names(std::string_view folder = {}) const = 0;
+  virtual MemberNames list_names(std::string_view folder = {}) const = 0;
   // Returns true if a file or anything else has that name; false if the system cannot say.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;

@@ -478,7 +478,7 @@ const ZipMember* ZipArchive::find(std::string_view name) const {
   return found == members_.end() ? nullptr : &*found;
 }
 
-BlobPtr ZipArchive::blob(const ZipMember& member, std::uint64_t skip) const {
+BlobPtr ZipArchive::make_blob(const ZipMember& member, std::uint64_t skip) const {
   if (!member.deflated) return make_source_blob(source_, member.begin + skip, member.bytes - skip);
   return make_deflated_blob({source_, member.begin, member.stored_bytes}, member.bytes, member.crc32, skip);
 }
@@ -488,7 +488,7 @@ SourcePtr ZipArchive::open(const ZipMember& member, std::uint64_t most, const st
     throw Error(ErrorKind::unsupported,
                 fmt::format("zip: {} has {} bytes, at most {} are read", member.name, member.bytes, most),
                 source_->name(), member.begin);
-  return Source::from_memory(read_all(*blob(member)), name.empty() ? source_->name() : name);
+  return Source::from_memory(read_all(*make_blob(member)), name.empty() ? source_->name() : name);
 }
 
 std::vector<Finding> ZipArchive::check_crc32() const {
@@ -497,7 +497,7 @@ std::vector<Finding> ZipArchive::check_crc32() const {
     const ZipMember& member = members_[i];
     try {
       Crc32 crc32;
-      stream_chunks(*blob(member), [&](std::span<const std::byte> bytes) { crc32.update(bytes); });
+      stream_chunks(*make_blob(member), [&](std::span<const std::byte> bytes) { crc32.update(bytes); });
       if (crc32.value() == member.crc32) return;
       found[i] = Finding{
           Severity::error,

@@ -50,7 +50,7 @@ class ZipArchive {
   const ZipMember* find(std::string_view name) const;                 // null if there is none
   // Returns the member's decoded bytes after the first `skip`, in place if they are not compressed. Requires:
   // skip <= member.bytes.
-  BlobPtr blob(const ZipMember& member, std::uint64_t skip = 0) const;
+  BlobPtr make_blob(const ZipMember& member, std::uint64_t skip = 0) const;
   // Returns all decoded bytes of the member as a source with that name; empty: the archive's name. Throws unsupported
   // for more than `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;

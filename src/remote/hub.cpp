@@ -124,7 +124,7 @@ class HubDirectory final : public Container {
       : Container(ContainerKind::directory, path), files_(std::move(files)), folder_(std::move(folder)) {}
 
   std::filesystem::path locate_file(std::string_view name) const override { return path(name); }
-  MemberNames names(std::string_view folder) const override {
+  MemberNames list_names(std::string_view folder) const override {
     const std::string prefix = folder.empty() ? folder_ : fmt::format("{}{}/", folder_, folder);
     std::set<std::string> names;  // the folders are there once
     for (const HubFile& file : files_->repository().files) {

@@ -125,9 +125,9 @@ void TensorColumns::add(const Tensor& tensor, const TensorFacts& facts) {
 std::string TensorColumns::release_json() {
   JsonWriter out;
   out.begin_object();
-  for (auto& [name, list] : lists_) out.member(name, Value(std::move(list)));
+  for (auto& [name, list] : lists_) out.write_member(name, Value(std::move(list)));
   out.end_object();
-  return out.take();
+  return out.release();
 }
 
 namespace {
@@ -135,17 +135,17 @@ namespace {
 std::string write_vocabulary(const Vocabulary& vocabulary, std::size_t count) {
   JsonWriter out;
   out.begin_object();
-  out.key("texts");
+  out.write_key("texts");
   out.begin_array();
   std::string types;
   for (std::size_t id = 0; id < count; ++id) {
-    out.value(shorten(vocabulary.text(id), kLongestName));
+    out.write_value(shorten(vocabulary.text(id), kLongestName));
     types += static_cast<char>('0' + static_cast<int>(vocabulary.type(id)));
   }
   out.end_array();
-  out.member("types", types);
+  out.write_member("types", types);
   out.end_object();
-  return out.take();
+  return out.release();
 }
 
 }  // namespace

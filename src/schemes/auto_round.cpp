@@ -35,10 +35,10 @@ enum class Storage : std::uint8_t { gptq, gptq_v2, awq, parts };
 // Returns how the directory's integers are stored. Throws unsupported (without path) for other names.
 Storage find_storage(const QuantizationConfig& config) {
   std::string_view key = "packing_format";
-  std::optional<std::string> name = config.text(key);
+  std::optional<std::string> name = config.read_text(key);
   if (!name) {
     key = "backend";
-    name = config.text(key);
+    name = config.read_text(key);
     if (name && *name == "auto") name.reset();
   }
   std::string packing = name.value_or(std::string(kDefaultPacking));
@@ -70,8 +70,8 @@ Attributes describe_settings(const std::string& matrix, const QuantizationConfig
     }
   };
   copy_keys(config.keys(), settings);
-  if (storage == Storage::awq) settings.set("zero_point", !config.boolean("sym").value_or(false));
-  const Attributes* extra = config.object("extra_config");
+  if (storage == Storage::awq) settings.set("zero_point", !config.read_boolean("sym").value_or(false));
+  const Attributes* extra = config.find_object("extra_config");
   if (extra == nullptr) return settings;
   if (const auto* own = extra->get_if<Attributes>(matrix)) {
     copy_keys(*own, settings);

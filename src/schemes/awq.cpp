@@ -25,15 +25,15 @@ constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
 // Returns the number of a key. Older directories use AWQ's own names of keys.
 std::int64_t read_number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
-  const auto found = config.optional_number(key);
-  return found ? *found : config.number(older);
+  const auto found = config.read_integer(key);
+  return found ? *found : config.require_integer(older);
 }
 
 void require_known(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
-  const std::string version = config.text("version").value_or("gemm");
+  const std::string version = config.read_text("version").value_or("gemm");
   if (version != "gemm" && version != "GEMM") refuse(fmt::format("version is {}, only gemm is supported", version));
   if (const std::int64_t bits = read_number(config, "bits", "w_bit"); bits != kBits)
     refuse(fmt::format("bits is {}, only 4 is supported", bits));
@@ -54,7 +54,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
                                      std::span<const std::string> matrices) {
   constexpr float kMiddle = 1U << (kBits - 1);
-  if (config.boolean("zero_point").value_or(true)) return {};
+  if (config.read_boolean("zero_point").value_or(true)) return {};
   std::vector<std::string> others;
   for (const std::string& name : matrices) {
     const Tensor matrix = fold(MatrixParts(model, name, kAwq), config);

@@ -65,7 +65,7 @@ class RowsBlob final : public Blob {
 };
 
 bool multiplies_by_scale(const QuantizationConfig& config) {
-  const std::string name = config.text("linear_class").value_or("bitlinear");
+  const std::string name = config.read_text("linear_class").value_or("bitlinear");
   if (name != "autobitlinear" && name != "bitlinear")
     throw Error(
         ErrorKind::unsupported,

@@ -63,7 +63,7 @@ Tensor fold_int8(const MatrixParts& matrix) {
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const Attributes description = read_description(matrix);
   const QuantizationConfig keys(description);
-  const std::string format = keys.text("format").value_or("");
+  const std::string format = keys.read_text("format").value_or("");
   const auto refuse = [&](std::string_view problem) {
     throw Error(ErrorKind::unsupported, fmt::format("matrix {}: ComfyUI: {}", matrix.name(), problem));
   };

@@ -92,7 +92,7 @@ void require_offline_transforms(const QuantizationConfig& config) {
 // Returns the formats that the configuration names, for all matrices or a group of them.
 std::set<std::string> list_formats(const QuantizationConfig& config) {
   std::set<std::string> formats;
-  if (const auto format = config.text("format")) formats.insert(*format);
+  if (const auto format = config.read_text("format")) formats.insert(*format);
   for (const auto& [name, group] : list_groups(&config.keys())) {
     if (const auto* format = get_member<std::string>(group, "format")) formats.insert(*format);
   }

@@ -41,11 +41,11 @@ struct GroupSettings {
 
 // Returns the settings of the directory, and then those in `dynamic` for some modules.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
-  std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
-                                     config.boolean("desc_act").value_or(false),
-                                     config.boolean("sym").value_or(false)}};
+  std::vector<GroupSettings> all = {{config.require_integer("bits"), config.require_integer("group_size"),
+                                     config.read_boolean("desc_act").value_or(false),
+                                     config.read_boolean("sym").value_or(false)}};
   if (!config.has("dynamic")) return all;
-  const Attributes* map = config.object("dynamic");
+  const Attributes* map = config.find_object("dynamic");
   for (const auto& [pattern, value] : *map) {
     if (pattern.starts_with("-:")) continue;  // not quantized
     const auto* keys = value.get_if<Attributes>();
@@ -58,10 +58,10 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
                     fmt::format("quantization_config: dynamic: {}: {} is not supported", pattern, key));
     }
     const QuantizationConfig own(*keys);
-    all.push_back({own.optional_number("bits").value_or(all.front().bits),
-                   own.optional_number("group_size").value_or(all.front().group_size),
-                   own.boolean("desc_act").value_or(all.front().in_other_order),
-                   own.boolean("sym").value_or(all.front().is_symmetric)});
+    all.push_back({own.read_integer("bits").value_or(all.front().bits),
+                   own.read_integer("group_size").value_or(all.front().group_size),
+                   own.read_boolean("desc_act").value_or(all.front().in_other_order),
+                   own.read_boolean("sym").value_or(all.front().is_symmetric)});
   }
   return all;
 }
@@ -76,7 +76,7 @@ struct FormatName {
 };
 FormatName find_format_name(const QuantizationConfig& config) {
   for (const std::string_view key : std::initializer_list<std::string_view>{"format", "checkpoint_format", kPacking}) {
-    if (auto name = config.text(key)) return {key, *std::move(name)};
+    if (auto name = config.read_text(key)) return {key, *std::move(name)};
   }
   return {"checkpoint_format", "gptq"};
 }
@@ -87,7 +87,7 @@ void require_known(const QuantizationConfig& config) {
   };
   if (const auto [key, name] = find_format_name(config); name != "gptq" && name != "gptq_v2" && key != kPacking)
     refuse(fmt::format("{} is {}, only gptq and gptq_v2 are supported", key, name));
-  if (const std::string word = config.text("pack_dtype").value_or("int32"); word != "int32")
+  if (const std::string word = config.read_text("pack_dtype").value_or("int32"); word != "int32")
     refuse(fmt::format("pack_dtype is {}, only int32 is supported", word));
   for (const GroupSettings& settings : read_all_settings(config)) {
     if (settings.bits != 2 && settings.bits != 3 && settings.bits != 4 && settings.bits != 8)
@@ -175,7 +175,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
     if (zeros.contradict_sym) not_symmetric.push_back(name);
   }
   std::vector<std::string> doubts;
-  if (const auto other = config.text("checkpoint_format"); other && *other != format.name)
+  if (const auto other = config.read_text("checkpoint_format"); other && *other != format.name)
     doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
   if (!misnamed.empty()) {
     doubts.push_back(fmt::format(

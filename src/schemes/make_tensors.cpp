@@ -88,7 +88,7 @@ std::string describe_left_out(std::string_view first, std::size_t count) {
 void require_known_algorithm(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 6> kKnown = {
       "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", kMixed};
-  const auto algorithm = config.text("quant_algo");
+  const auto algorithm = config.read_text("quant_algo");
   if (algorithm && std::ranges::find(kKnown, *algorithm) == kKnown.end())
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: quant_algo is {}, only {} are supported",
                                                     *algorithm, fmt::join(kKnown, ", ")));
@@ -97,7 +97,7 @@ void require_known_algorithm(const QuantizationConfig& config) {
 std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
                                                std::span<const std::string_view> algorithms) {
   std::vector<std::string> doubts;
-  const auto algorithm = config.text("quant_algo");
+  const auto algorithm = config.read_text("quant_algo");
   if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
     doubts.push_back(fmt::format(
         "quant_algo is {}, but matrix {}{} is stored as {}: its parts are used", *algorithm, matrices.front(),

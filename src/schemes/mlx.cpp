@@ -48,7 +48,7 @@ constexpr std::array kModes = std::to_array<Mode>({{"affine", 64, 4},
 
 // Returns the mode that the settings name. Throws unsupported (without path) if it is not in the table.
 const Mode& find_mode(const QuantizationConfig& settings, std::string_view where) {
-  const std::string name = settings.text("mode").value_or("affine");
+  const std::string name = settings.read_text("mode").value_or("affine");
   const auto found = std::ranges::find(kModes, name, &Mode::name);
   if (found != kModes.end()) return *found;
   std::vector<std::string_view> names;
@@ -95,7 +95,7 @@ QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationCo
 // Folds a matrix of a mode with floating-point numbers in the words.
 Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const QuantizationConfig& settings) {
   const auto require_number = [&](std::string_view key, std::int64_t expected) {
-    if (const std::int64_t number = settings.optional_number(key).value_or(expected); number != expected)
+    if (const std::int64_t number = settings.read_integer(key).value_or(expected); number != expected)
       matrix.fail(
           fmt::format("quantization states {} {}, expected {} for the mode {}", key, number, expected, mode.name));
   };
@@ -126,8 +126,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const QuantizationConfig settings = find_settings(matrix, config);
   const Mode& mode = find_mode(settings, "quantization: ");
   if (mode.number != DType::unknown) return fold_numbers(matrix, mode, settings);
-  const std::int64_t bits = settings.optional_number("bits").value_or(mode.bits);
-  const std::int64_t group_size = settings.optional_number("group_size").value_or(mode.group_size);
+  const std::int64_t bits = settings.read_integer("bits").value_or(mode.bits);
+  const std::int64_t group_size = settings.read_integer("group_size").value_or(mode.group_size);
   if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
     matrix.fail(fmt::format(
         "quantization states bits {} and group_size {}, expected bits of 2 to 6 or 8, and a positive group_size", bits,

@@ -48,7 +48,7 @@ std::optional<Integers> read_integers(const Value* layer) {
 
 // Finds the description of a matrix: the one under its name, or else the only one.
 Integers find_integers(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Attributes* layers = config.object("layer_quant_config");
+  const Attributes* layers = config.find_object("layer_quant_config");
   if (layers != nullptr) {
     if (const auto own = read_integers(layers->find(matrix.name()))) return *own;
   }
@@ -71,7 +71,7 @@ Integers find_integers(const MatrixParts& matrix, const QuantizationConfig& conf
 
 Tensor fold_words(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Integers integers = find_integers(matrix, config);
-  const auto* order = get_member<std::string>(config.object("export"), "pack_method");
+  const auto* order = get_member<std::string>(config.find_object("export"), "pack_method");
   if (order != nullptr && *order != "reorder" && *order != "order")
     throw Error(
         ErrorKind::unsupported,

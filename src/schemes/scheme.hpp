@@ -26,9 +26,10 @@ class QuantizationConfig : public Fields {
  public:
   explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
 
-  // Each throws invalid_file (without path) for a value of another type; number() also does for a missing key.
-  std::optional<std::int64_t> optional_number(std::string_view key) const;
-  std::int64_t number(std::string_view key) const;
+  // Each function throws invalid_file (without path) for a value of another type; require_integer() does so for a
+  // missing key, too.
+  std::optional<std::int64_t> read_integer(std::string_view key) const;
+  std::int64_t require_integer(std::string_view key) const;
   // Returns true if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
   // Returns the lists of modules in a configuration of compressed-tensors. The first call reads them. Safe for threads.

@@ -387,7 +387,7 @@ std::optional<std::string> drop_quantization(Attributes& config_json) {
                      fmt::join(lost, ", "));
 }
 
-std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view key) const {
+std::optional<std::int64_t> QuantizationConfig::read_integer(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (const auto* found = value->get_if<std::uint64_t>(); found != nullptr && *found <= INT64_MAX)
@@ -396,8 +396,8 @@ std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view
   fail(key, "expected an integer");
 }
 
-std::int64_t QuantizationConfig::number(std::string_view key) const {
-  if (const auto found = optional_number(key)) return *found;
+std::int64_t QuantizationConfig::require_integer(std::string_view key) const {
+  if (const auto found = read_integer(key)) return *found;
   throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {} is missing", key));
 }
 

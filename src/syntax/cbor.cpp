@@ -248,13 +248,13 @@ std::string_view Cursor::add_piece(HeadKind kind) {
   return find_last_string(piece);
 }
 
-std::uint64_t Cursor::u64() { return read_head(HeadKind::unsigned_integer).argument(); }
-std::string_view Cursor::text() { return read_string(read_head(HeadKind::text)); }
-Map Cursor::map(Keys keys) { return Map(*this, read_head(HeadKind::map), keys); }
-Array Cursor::array() { return Array(*this, read_head(HeadKind::array)); }
-Value Cursor::value() { return to_value(read_head()); }
+std::uint64_t Cursor::read_u64() { return read_head(HeadKind::unsigned_integer).argument(); }
+std::string_view Cursor::read_text() { return read_string(read_head(HeadKind::text)); }
+Map Cursor::read_map(Keys keys) { return Map(*this, read_head(HeadKind::map), keys); }
+Array Cursor::read_array() { return Array(*this, read_head(HeadKind::array)); }
+Value Cursor::read_value() { return to_value(read_head()); }
 
-Attributes Cursor::attributes() {
+Attributes Cursor::read_attributes() {
   const std::uint64_t begin = position();
   Value map = make_map(read_head(HeadKind::map));
   if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
@@ -281,7 +281,7 @@ Value Cursor::to_value(const Head& item) {
     }
     case HeadKind::array: {
       Value::Array items;
-      for (Array array(*this, item); array.next();) items.push_back(value());
+      for (Array array(*this, item); array.next();) items.push_back(read_value());
       return items;
     }
     case HeadKind::map: return make_map(item);
@@ -299,12 +299,12 @@ Value Cursor::make_map(const Head& item) {
   Value::Pairs pairs;  // used as soon as a key is not text
   for (Map map(*this, item); map.next();) {
     if (map.has_text_key() && pairs.empty()) {
-      entries.emplace_back(map.key(), value());
+      entries.emplace_back(map.key(), read_value());
       continue;
     }
     for (auto& [key, entry] : std::exchange(entries, {})) pairs.emplace_back(std::move(key), std::move(entry));
     Value key = map.has_text_key() ? Value(map.key()) : map.other_key();
-    pairs.emplace_back(std::move(key), value());
+    pairs.emplace_back(std::move(key), read_value());
   }
   if (!pairs.empty()) return pairs;
   return Attributes::from_unique(std::move(entries));

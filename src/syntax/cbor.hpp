@@ -77,13 +77,13 @@ class Cursor {
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
   // Returns the next item, which must be of that kind. Text lives as long as the cursor.
-  std::uint64_t u64();
-  std::string_view text();
-  Map map(Keys keys = Keys::unique);
-  Array array();
-  Value value();
+  std::uint64_t read_u64();
+  std::string_view read_text();
+  Map read_map(Keys keys = Keys::unique);
+  Array read_array();
+  Value read_value();
   // Returns a map whose keys are all text.
-  Attributes attributes();
+  Attributes read_attributes();
   // Skips a null, which marks an absent optional value; false if something else follows.
   bool skip_null();
   // Skips the next item and checks it. Builds nothing.
@@ -152,7 +152,7 @@ class Cursor {
   std::vector<std::unique_ptr<KeySet>> key_sets_;  // the sets of the open maps, by depth
 };
 
-// Reads the entries of an array: for (auto items = in.array(); items.next();) in.u64();
+// Reads the entries of an array: for (auto items = in.read_array(); items.next();) in.read_u64();
 class Array {
  public:
   Array(const Array&) = delete;
@@ -172,7 +172,7 @@ class Array {
   std::uint64_t left_ = 0;
 };
 
-// Walks a map: for (auto map = in.map(); map.next();) { if (map.is("version")) ... else in.skip(); }
+// Walks a map: for (auto map = in.read_map(); map.next();) { if (map.is("version")) ... else in.skip(); }
 // Each key comes once; in deterministic encoding they ascend.
 class Map {
  public:
@@ -230,33 +230,33 @@ class Encoder {
   explicit Encoder(KeyOrder order) : order_(order) {}
 
   // Each function begins a map or an array. The entries or items follow the head, in an order that the caller chooses.
-  void map(std::uint64_t entries) { head(5, entries); }
-  void array(std::uint64_t items) { head(4, items); }
-  void text(std::string_view text);  // throws unsupported unless it is UTF-8
-  void u64(std::uint64_t number) { head(0, number); }
+  void begin_map(std::uint64_t entries) { append_head(5, entries); }
+  void begin_array(std::uint64_t items) { append_head(4, items); }
+  void append_text(std::string_view text);  // throws unsupported unless it is UTF-8
+  void append_u64(std::uint64_t number) { append_head(0, number); }
   // Appends any value; maps inside are sorted.
-  void value(const Value& value);
+  void append_value(const Value& value);
   // Appends an encoded item.
-  void encoded(std::string_view item) { bytes_ += item; }
+  void append_encoded(std::string_view item) { bytes_ += item; }
   // Appends a key and its value.
-  void member(std::string_view key, std::string_view value) {
-    text(key);
-    text(value);
+  void append_member(std::string_view key, std::string_view value) {
+    append_text(key);
+    append_text(value);
   }
-  void member(std::string_view key, std::uint64_t value) {
-    text(key);
-    u64(value);
+  void append_member(std::string_view key, std::uint64_t value) {
+    append_text(key);
+    append_u64(value);
   }
-  void member(std::string_view key, const Attributes& value) {
-    text(key);
-    this->value(value);
+  void append_member(std::string_view key, const Attributes& value) {
+    append_text(key);
+    append_value(value);
   }
 
   std::string_view bytes() const { return bytes_; }
-  std::string take() { return std::move(bytes_); }
+  std::string release() { return std::move(bytes_); }
 
  private:
-  void head(unsigned major, std::uint64_t argument);
+  void append_head(unsigned major, std::uint64_t argument);
 
   KeyOrder order_;
   std::string bytes_;

@@ -45,7 +45,7 @@ bool is_key_before(std::string_view a, std::string_view b, KeyOrder order) {
   return a < b;
 }
 
-void Encoder::head(unsigned major, std::uint64_t argument) {
+void Encoder::append_head(unsigned major, std::uint64_t argument) {
   const unsigned first = major << 5U;
   std::array<std::byte, 9> out{};
   std::size_t length = 1;
@@ -63,47 +63,47 @@ void Encoder::head(unsigned major, std::uint64_t argument) {
   bytes_.append(reinterpret_cast<const char*>(out.data()), length);
 }
 
-void Encoder::text(std::string_view text) {
+void Encoder::append_text(std::string_view text) {
   if (!is_utf8(text))
     throw Error(ErrorKind::unsupported,
                 fmt::format("zTensor holds text in UTF-8, but this is not UTF-8: \"{}\"", text.substr(0, 100)));
-  head(3, text.size());
+  append_head(3, text.size());
   bytes_ += text;
 }
 
-void Encoder::value(const Value& value) {
+void Encoder::append_value(const Value& value) {
   struct Visitor {
     Encoder& out;
     void operator()(std::nullptr_t) const { out.bytes_ += '\xf6'; }
     void operator()(bool flag) const { out.bytes_ += flag ? '\xf5' : '\xf4'; }
     void operator()(std::int64_t number) const {
-      out.head(number < 0 ? 1 : 0, static_cast<std::uint64_t>(number < 0 ? -1 - number : number));
+      out.append_head(number < 0 ? 1 : 0, static_cast<std::uint64_t>(number < 0 ? -1 - number : number));
     }
-    void operator()(std::uint64_t number) const { out.head(0, number); }
+    void operator()(std::uint64_t number) const { out.append_head(0, number); }
     void operator()(double number) const {
       std::array<std::byte, 9> bytes{};
       const std::size_t length = encode_float(number, bytes);
       out.bytes_.append(reinterpret_cast<const char*>(bytes.data()), length);
     }
-    void operator()(const std::string& string) const { out.text(string); }
+    void operator()(const std::string& string) const { out.append_text(string); }
     void operator()(const Value::Bytes& bytes) const {
-      out.head(2, bytes.size());
+      out.append_head(2, bytes.size());
       out.bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
     void operator()(const Value::Array& items) const {
-      out.array(items.size());
-      for (const Value& item : items) out.value(item);
+      out.begin_array(items.size());
+      for (const Value& item : items) out.append_value(item);
     }
     void operator()(const Attributes& map) const {
       std::vector<const Attributes::Entry*> entries;
       for (const auto& entry : map) entries.push_back(&entry);
       std::ranges::sort(entries,
                         [&](const auto* a, const auto* b) { return is_key_before(a->first, b->first, out.order_); });
-      out.map(entries.size());
+      out.begin_map(entries.size());
       for (const auto* entry : entries) {
-        out.text(entry->first);
+        out.append_text(entry->first);
         try {
-          out.value(entry->second);
+          out.append_value(entry->second);
         } catch (const Error& error) {
           throw Error(error.kind(), fmt::format("{}: {}", entry->first, error.message()));
         }
@@ -113,10 +113,10 @@ void Encoder::value(const Value& value) {
       std::vector<std::pair<std::string, const Value*>> entries;
       for (const auto& [key, item] : pairs) entries.emplace_back(encode(key), &item);
       std::ranges::sort(entries, {}, &std::pair<std::string, const Value*>::first);
-      out.map(entries.size());
+      out.begin_map(entries.size());
       for (const auto& [key, item] : entries) {
-        out.encoded(key);
-        out.value(*item);
+        out.append_encoded(key);
+        out.append_value(*item);
       }
     }
   };
@@ -125,8 +125,8 @@ void Encoder::value(const Value& value) {
 
 std::string encode(const Value& value) {
   Encoder encoder(KeyOrder::by_encoding);
-  encoder.value(value);
-  return encoder.take();
+  encoder.append_value(value);
+  return encoder.release();
 }
 
 }  // namespace poise::cbor

@@ -36,42 +36,42 @@ const T* Fields::get(std::string_view key, std::string_view expected) const {
   return found;
 }
 
-std::optional<bool> Fields::boolean(std::string_view key) const {
+std::optional<bool> Fields::read_boolean(std::string_view key) const {
   const auto* found = get<bool>(key, "expected true or false");
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-std::optional<std::string> Fields::text(std::string_view key) const {
+std::optional<std::string> Fields::read_text(std::string_view key) const {
   const auto* found = get<std::string>(key, "expected text");
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-std::string Fields::text(std::string_view key, std::string_view missing) const {
-  return text(key).value_or(std::string(missing));
+std::string Fields::read_text(std::string_view key, std::string_view missing) const {
+  return read_text(key).value_or(std::string(missing));
 }
 
 std::string Fields::require_text(std::string_view key) const {
-  auto found = text(key);
+  auto found = read_text(key);
   if (!found) fail(key, "is missing");
   return *std::move(found);
 }
 
-std::uint64_t Fields::unsigned_integer(std::string_view key, std::uint64_t missing) const {
+std::uint64_t Fields::read_unsigned(std::string_view key, std::uint64_t missing) const {
   const auto* found = get<std::uint64_t>(key, "expected a number that is not negative");
   return found == nullptr ? missing : *found;
 }
 
-const Attributes* Fields::object(std::string_view key) const { return get<Attributes>(key, "expected an object"); }
-const Value::Array* Fields::array(std::string_view key) const { return get<Value::Array>(key, "expected a list"); }
+const Attributes* Fields::find_object(std::string_view key) const { return get<Attributes>(key, "expected an object"); }
+const Value::Array* Fields::find_array(std::string_view key) const { return get<Value::Array>(key, "expected a list"); }
 
-std::optional<Fields> Fields::map(std::string_view key) const {
+std::optional<Fields> Fields::find_map(std::string_view key) const {
   const Value* value = find(key);
   return value == nullptr ? std::nullopt : std::optional(Fields(*value, name(key), path_));
 }
 
-std::vector<Fields> Fields::list(std::string_view key, bool optional) const {
+std::vector<Fields> Fields::read_list(std::string_view key, bool optional) const {
   std::vector<Fields> result;
-  const Value::Array* items = array(key);
+  const Value::Array* items = find_array(key);
   if (items == nullptr && !optional) fail(key, "expected a list");
   for (std::size_t i = 0; items != nullptr && i < items->size(); ++i)
     result.push_back(Fields((*items)[i], fmt::format("{}[{}]", name(key), i), path_));

@@ -41,18 +41,18 @@ class Fields {
   // Returns true when the key is missing; false if its value is null.
   bool is_absent(std::string_view key) const { return map_->find(key) == nullptr; }
 
-  std::optional<bool> boolean(std::string_view key) const;
-  bool boolean(std::string_view key, bool missing) const { return boolean(key).value_or(missing); }
-  std::optional<std::string> text(std::string_view key) const;
-  std::string text(std::string_view key, std::string_view missing) const;
+  std::optional<bool> read_boolean(std::string_view key) const;
+  bool read_boolean(std::string_view key, bool missing) const { return read_boolean(key).value_or(missing); }
+  std::optional<std::string> read_text(std::string_view key) const;
+  std::string read_text(std::string_view key, std::string_view missing) const;
   std::string require_text(std::string_view key) const;
-  std::uint64_t unsigned_integer(std::string_view key, std::uint64_t missing) const;
+  std::uint64_t read_unsigned(std::string_view key, std::uint64_t missing) const;
   // Returns null when the field is absent.
-  const Attributes* object(std::string_view key) const;
-  const Value::Array* array(std::string_view key) const;
-  std::optional<Fields> map(std::string_view key) const;
+  const Attributes* find_object(std::string_view key) const;
+  const Value::Array* find_array(std::string_view key) const;
+  std::optional<Fields> find_map(std::string_view key) const;
   // Returns the maps in a list; throws if it is missing, unless `optional`.
-  std::vector<Fields> list(std::string_view key, bool optional = false) const;
+  std::vector<Fields> read_list(std::string_view key, bool optional = false) const;
 
   // Throws invalid_file: "tokenizer: normalizer.type: " and the problem.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;

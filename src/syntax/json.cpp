@@ -408,12 +408,12 @@ class JsonParser {
   std::deque<Level> levels_;
 };
 
-std::optional<std::string_view> JsonValue::text() {
+std::optional<std::string_view> JsonValue::read_text() {
   if (!token_.starts_with('"')) return std::nullopt;
   return parser_.read_text(parser_.release_source(*this), token_);
 }
 
-std::optional<std::uint64_t> JsonValue::unsigned_integer() {
+std::optional<std::uint64_t> JsonValue::read_unsigned() {
   const std::string_view digits = token_ == "-0" ? "0" : token_;
   if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;

@@ -83,8 +83,8 @@ class JsonValue {
 
   // Each function returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the
   // walk.
-  std::optional<std::string_view> text();
-  std::optional<std::uint64_t> unsigned_integer();
+  std::optional<std::string_view> read_text();
+  std::optional<std::uint64_t> read_unsigned();
   bool visit_items(VisitItem visit);
   // Calls `visit` for the members of the object. Rejects repeated keys.
   bool visit_members(VisitMember visit);

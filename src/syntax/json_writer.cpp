@@ -96,7 +96,7 @@ struct JsonItem {
   void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, format_hex(bytes)); }
   void operator()(const Value::Array& array) const {
     out.begin('[');
-    for (const Value& item : array) out.value(item);
+    for (const Value& item : array) out.write_value(item);
     out.end(']');
   }
   void operator()(const Value::Pairs& pairs) const {
@@ -104,37 +104,37 @@ struct JsonItem {
     for (const auto& [first, second] : pairs) {
       out.begin_item();
       out.begin('[');
-      out.value(first);
-      out.value(second);
+      out.write_value(first);
+      out.write_value(second);
       out.end(']');
     }
     out.end(']');
   }
   void operator()(const Attributes& map) const {
     out.begin('{');
-    for (const auto& [key, value] : map) out.member(key, value);
+    for (const auto& [key, value] : map) out.write_member(key, value);
     out.end('}');
   }
 };
 
-void JsonWriter::value(const Value& value) {
+void JsonWriter::write_value(const Value& value) {
   begin_item();
   std::visit(JsonItem{*this}, value.storage());
 }
 
-void JsonWriter::value(std::string_view text) {
+void JsonWriter::write_value(std::string_view text) {
   begin_item();
   append_quoted(text_, text);
 }
 
-void JsonWriter::key(std::string_view name) {
+void JsonWriter::write_key(std::string_view name) {
   begin_item();
   append_quoted(text_, name);
   text_ += indent_ < 0 ? ":" : ": ";
   is_after_key_ = true;
 }
 
-std::string JsonWriter::take() { return std::exchange(text_, {}); }
+std::string JsonWriter::release() { return std::exchange(text_, {}); }
 
 void JsonWriter::begin_item() {
   if (std::exchange(is_after_key_, false) || has_items_.empty()) return;
@@ -163,8 +163,8 @@ void JsonWriter::begin_line() {
 
 std::string to_json(const Value& value, int indent) {
   JsonWriter writer(indent);
-  writer.value(value);
-  return writer.take();
+  writer.write_value(value);
+  return writer.release();
 }
 
 }  // namespace poise

@@ -40,23 +40,23 @@ class JsonWriter {
   void end_array() { end(']'); }
 
   // Writes the key of the next value. Requires: the innermost container is an object.
-  void key(std::string_view name);
+  void write_key(std::string_view name);
 
   // Writes bytes in hexadecimal, and U+FFFD for each byte of invalid UTF-8.
-  void value(const Value& value);
-  void value(std::string_view text);
-  void value(const std::string& text) { value(std::string_view(text)); }
-  void value(const char* text) { value(std::string_view(text)); }
+  void write_value(const Value& value);
+  void write_value(std::string_view text);
+  void write_value(const std::string& text) { write_value(std::string_view(text)); }
+  void write_value(const char* text) { write_value(std::string_view(text)); }
 
   template <typename Of>
-  void member(std::string_view name, const Of& of) {
-    key(name);
-    value(of);
+  void write_member(std::string_view name, const Of& of) {
+    write_key(name);
+    write_value(of);
   }
 
-  // Returns the size of the text that take() would return.
+  // Returns the size of the text that release() would return.
   std::size_t size() const { return text_.size(); }
-  std::string take();
+  std::string release();
 
  private:
   friend struct JsonItem;  // defined in json_writer.cpp

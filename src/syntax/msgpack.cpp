@@ -168,7 +168,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
       in.fail("key", fmt::format("expected text, found {}", to_string(item.kind)), item.begin);
     if (!budget_.charge_text(item.argument))
       in.fail("", "more keys than a file of this size may hold", item.begin, ErrorKind::unsupported);
-    std::string key = content(item);
+    std::string key = read_content(item);
     if (!is_utf8(key)) in.fail("key", "it is not UTF-8", item.begin);
     path[depth].key = key;
     if (!seen.insert(std::move(key)).second) in.fail("", "the key appears twice", item.begin);
@@ -177,26 +177,26 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
   path.pop_back();
 }
 
-std::string Tree::content(const Item& item) const {
+std::string Tree::read_content(const Item& item) const {
   ByteReader in(source_, context_, item.content, item.content + item.argument);
   return std::string(in.text(item.argument, "text"));
 }
 
 std::optional<Tree::Index> Tree::find(Index map, std::string_view key) const {
-  for (Index i = map + 1; i < after(map); i = after(i + 1)) {
+  for (Index i = map + 1; i < find_after(map); i = find_after(i + 1)) {
     const Item& item = nodes_[i].item;
-    if (item.argument == key.size() && content(item) == key) return i + 1;
+    if (item.argument == key.size() && read_content(item) == key) return i + 1;
   }
   return std::nullopt;
 }
 
-std::string Tree::text(Index item) const {
-  std::string text = content(nodes_[item].item);
+std::string Tree::read_text(Index item) const {
+  std::string text = read_content(nodes_[item].item);
   if (!is_utf8(text)) fail("text", "it is not UTF-8", nodes_[item].item.begin);
   return text;
 }
 
-Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
+Value Tree::read_value(Index index, FunctionRef<Value(const Item&)> extension) {
   const Item& item = nodes_[index].item;
   charge(budget_.charge_value(), item.begin);
   if (ends_with_content(item.kind)) charge(budget_.charge_text(item.argument), item.begin);
@@ -206,22 +206,22 @@ Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
     case ItemKind::natural: return item.argument;
     case ItemKind::negative: return static_cast<std::int64_t>(item.argument);
     case ItemKind::real: return std::bit_cast<double>(item.argument);
-    case ItemKind::text: return text(index);
+    case ItemKind::text: return read_text(index);
     case ItemKind::bytes: {
-      const std::string bytes = content(item);
+      const std::string bytes = read_content(item);
       const auto all = std::as_bytes(std::span(bytes));
       return Value::Bytes(all.begin(), all.end());
     }
     case ItemKind::array: {
       Value::Array items;
-      for (Index i = index + 1; i < after(index); i = after(i)) items.push_back(value(i, extension));
+      for (Index i = index + 1; i < find_after(index); i = find_after(i)) items.push_back(read_value(i, extension));
       return items;
     }
     case ItemKind::map: {
       std::vector<Attributes::Entry> entries;
-      for (Index i = index + 1; i < after(index); i = after(i + 1)) {
+      for (Index i = index + 1; i < find_after(index); i = find_after(i + 1)) {
         charge(budget_.charge_text(nodes_[i].item.argument), item.begin);
-        entries.emplace_back(content(nodes_[i].item), value(i + 1, extension));
+        entries.emplace_back(read_content(nodes_[i].item), read_value(i + 1, extension));
       }
       return Attributes::from_unique(std::move(entries));
     }

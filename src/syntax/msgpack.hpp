@@ -77,15 +77,15 @@ class Tree {
   std::size_t size() const { return nodes_.size(); }
   const Item& operator[](Index item) const { return nodes_[item].item; }
   // Returns the number after the item and all that is inside it. The items of a container are those from item + 1 on:
-  // for (Index i = item + 1; i < after(item); i = after(i)).
-  Index after(Index item) const { return item + nodes_[item].items; }
+  // for (Index i = item + 1; i < find_after(item); i = find_after(i)).
+  Index find_after(Index item) const { return item + nodes_[item].items; }
   // Returns the value of a map's key; std::nullopt if it is absent. Requires: a map.
   std::optional<Index> find(Index map, std::string_view key) const;
 
   // Throws invalid_file for text that is not UTF-8. Requires: text.
-  std::string text(Index item) const;
+  std::string read_text(Index item) const;
   // Returns an item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
-  Value value(Index item, FunctionRef<Value(const Item&)> extension);
+  Value read_value(Index item, FunctionRef<Value(const Item&)> extension);
 
   // Returns the budget of the tree, of values, and of what a reader makes from both. charge() throws unsupported when
   // it is used up.
@@ -110,7 +110,7 @@ class Tree {
 
   void add(Reader& in, Path& path);
   void add_pairs(Reader& in, std::uint64_t pairs, Path& path);
-  std::string content(const Item& item) const;
+  std::string read_content(const Item& item) const;
 
   const Source& source_;
   std::string context_;

@@ -35,22 +35,22 @@ bool Message::next() {
   return true;
 }
 
-std::uint64_t Message::integer(std::string_view field) {
+std::uint64_t Message::read_integer(std::string_view field) {
   expect_wire(Wire::varint, field);
   return read_varint(field);
 }
 
-float Message::f32(std::string_view field) {
+float Message::read_f32(std::string_view field) {
   expect_wire(Wire::fixed32, field);
   return reader_.f32(field);
 }
 
-std::string_view Message::text(std::string_view field) {
+std::string_view Message::read_text(std::string_view field) {
   expect_wire(Wire::bytes, field);
   return reader_.text(read_varint(field), field);
 }
 
-Message::Place Message::place(std::string_view field) {
+Message::Place Message::read_place(std::string_view field) {
   expect_wire(Wire::bytes, field);
   const std::uint64_t length = read_varint(field);
   const std::uint64_t begin = reader_.position();
@@ -58,8 +58,8 @@ Message::Place Message::place(std::string_view field) {
   return {begin, begin + length};
 }
 
-Message::Place Message::packed(std::string_view field, Wire wire) {
-  if (wire_ == Wire::bytes) return place(field);
+Message::Place Message::read_packed(std::string_view field, Wire wire) {
+  if (wire_ == Wire::bytes) return read_place(field);
   expect_wire(wire, field);
   const std::uint64_t begin = reader_.position();
   pending_ = true;
@@ -67,9 +67,9 @@ Message::Place Message::packed(std::string_view field, Wire wire) {
   return {begin, reader_.position()};
 }
 
-void Message::integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit) {
-  if (wire_ != Wire::bytes) return visit(integer(field));
-  const Place whole = place(field);
+void Message::visit_integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit) {
+  if (wire_ != Wire::bytes) return visit(read_integer(field));
+  const Place whole = read_place(field);
   reader_.seek(whole.begin);
   while (reader_.position() < whole.end) visit(read_varint(field));
   if (reader_.position() > whole.end) fail(field, "the last integer ends behind the field");
@@ -116,19 +116,19 @@ void MessageWriter::append_varint(std::uint64_t value) {
   bytes_ += static_cast<char>(value);
 }
 
-void MessageWriter::integer(std::uint64_t number, std::uint64_t value) {
+void MessageWriter::append_integer(std::uint64_t number, std::uint64_t value) {
   append_varint(number << 3);
   append_varint(value);
 }
 
-void MessageWriter::f32(std::uint64_t number, float value) {
+void MessageWriter::append_f32(std::uint64_t number, float value) {
   append_varint(number << 3 | 5);
   std::array<std::byte, sizeof value> bytes;
   store_le(bytes.data(), value);
   for (const std::byte byte : bytes) bytes_ += static_cast<char>(byte);
 }
 
-void MessageWriter::text(std::uint64_t number, std::string_view value) {
+void MessageWriter::append_text(std::uint64_t number, std::string_view value) {
   append_varint(number << 3 | 2);
   append_varint(value.size());
   bytes_ += value;

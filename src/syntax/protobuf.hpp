@@ -43,18 +43,18 @@ class Message {
 
   // Returns the value of the field; `field` is its name in errors. Requires: next() returned true, and the value has
   // not been read yet.
-  std::uint64_t integer(std::string_view field);
-  bool boolean(std::string_view field) { return integer(field) != 0; }
-  float f32(std::string_view field);
+  std::uint64_t read_integer(std::string_view field);
+  bool read_boolean(std::string_view field) { return read_integer(field) != 0; }
+  float read_f32(std::string_view field);
   // Returns a text, which is valid until the next call.
-  std::string_view text(std::string_view field);
+  std::string_view read_text(std::string_view field);
   // Returns the place of the bytes of a text, bytes or packed field.
-  Place place(std::string_view field);
+  Place read_place(std::string_view field);
   // Returns the place of a repeated field's numbers of this wire type, packed (wire type 2) or one by one. A number by
   // itself is a packed field of one.
-  Place packed(std::string_view field, Wire wire);
+  Place read_packed(std::string_view field, Wire wire);
   // Calls visit(value) for the integers of a repeated field, packed or one by one.
-  void integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);
+  void visit_integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);
   // Returns a message in this one, with a context of its own after this one's.
   Message read_message(std::string_view field, std::string_view context);
 
@@ -80,17 +80,17 @@ class Message {
 // Appends fields one after the other. A nested message is made first.
 class MessageWriter {
  public:
-  void integer(std::uint64_t number, std::uint64_t value);
-  void boolean(std::uint64_t number, bool value) { integer(number, value ? 1 : 0); }
+  void append_integer(std::uint64_t number, std::uint64_t value);
+  void append_boolean(std::uint64_t number, bool value) { append_integer(number, value ? 1 : 0); }
   // Appends a field of 32 bits whose value may be negative.
-  void signed_integer(std::uint64_t number, std::int32_t value) {
-    integer(number, static_cast<std::uint64_t>(std::int64_t{value}));
+  void append_signed(std::uint64_t number, std::int32_t value) {
+    append_integer(number, static_cast<std::uint64_t>(std::int64_t{value}));
   }
-  void f32(std::uint64_t number, float value);
-  void text(std::uint64_t number, std::string_view value);
-  void message(std::uint64_t number, const MessageWriter& message) { text(number, message.bytes_); }
+  void append_f32(std::uint64_t number, float value);
+  void append_text(std::uint64_t number, std::string_view value);
+  void append_message(std::uint64_t number, const MessageWriter& message) { append_text(number, message.bytes_); }
 
-  std::string take() { return std::move(bytes_); }
+  std::string release() { return std::move(bytes_); }
 
  private:
   void append_varint(std::uint64_t value);

@@ -67,7 +67,7 @@ class Workers {
 
 template <typename Make>
 auto make_part(const Fields& pipeline, std::string_view key, Make&& make) -> decltype(make(pipeline)) {
-  const auto fields = pipeline.map(key);
+  const auto fields = pipeline.find_map(key);
   if (!fields) return nullptr;
   return make(*fields);
 }

@@ -45,8 +45,8 @@ void expect_folder(const Container& container) {
   EXPECT_EQ(container.open("g/c")->name(), container.path("g/c"));
   EXPECT_TRUE(container.has("b") && container.has_file("g/c"));
   EXPECT_FALSE(container.has("a") || container.has("f/b"));
-  EXPECT_THAT(container.names("g"), UnorderedElementsAre("c"));
-  EXPECT_THAT(container.names("h"), UnorderedElementsAre());
+  EXPECT_THAT(container.list_names("g"), UnorderedElementsAre("c"));
+  EXPECT_THAT(container.list_names("h"), UnorderedElementsAre());
   EXPECT_EQ(error_of([&] { container.open("a"); }).kind(), ErrorKind::not_found);
 }
 
@@ -58,7 +58,7 @@ TEST(Container, Directories) {
   for (const IoMode io : {IoMode::map, IoMode::read}) {
     const auto files = open_container(*find_container_kind(nullptr), directory / "f", nullptr, io);
     expect_folder(*files);
-    EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g"));
+    EXPECT_THAT(files->list_names(), UnorderedElementsAre("b", "g"));
     EXPECT_TRUE(files->has("g"));
     EXPECT_FALSE(files->has_file("g"));
     EXPECT_EQ(files->locate_file("b"), files->path("b"));
@@ -70,11 +70,11 @@ TEST(Container, Archives) {
       support::zip_file({{"a", "bytes of a"}, {"f/", ""}, {"./f//b", "bytes of b"}, {"f/g/c", "bytes of c"}}).bytes(),
       "archive");
   ASSERT_EQ(find_container_kind(source), ContainerKind::zip);
-  EXPECT_THAT(open_container(ContainerKind::zip, "archive", source)->names(),
+  EXPECT_THAT(open_container(ContainerKind::zip, "archive", source)->list_names(),
               UnorderedElementsAre("a", "f/b", "f/g/c"));
   const auto files = open_container(ContainerKind::zip, "archive", source)->open_folder("f");
   expect_folder(*files);
-  EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g/c"));
+  EXPECT_THAT(files->list_names(), UnorderedElementsAre("b", "g/c"));
   EXPECT_EQ(files->locate_file("b"), "archive");
   EXPECT_TRUE(files->open("b")->mapped());
   std::vector<std::byte> two(2);

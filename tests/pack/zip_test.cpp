@@ -17,7 +17,7 @@ namespace {
 using support::le;
 
 std::string text_of(const ZipArchive& archive, std::string_view name) {
-  return support::to_string(read_all(*archive.blob(*archive.find(name))));
+  return support::to_string(read_all(*archive.make_blob(*archive.find(name))));
 }
 
 // Every number that may have 64 bits has them (APPNOTE.TXT 4.5.3 and 4.3.14).

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 Value decode(const std::string& item, Rules rules) {
   const auto stored = support::to_bytes(item);
   Cursor in(stored, 100, "file", "cbor", rules);
-  Value value = in.value();
+  Value value = in.read_value();
   in.finish();
   return value;
 }
@@ -220,7 +220,7 @@ TEST(Cbor, TheEncoderSortsKeys) {
                                 {text("c"), number(2)},
                                 {text("bb"), number(1)}}));
   Encoder by_text(KeyOrder::by_text);
-  by_text.value(value);
+  by_text.append_value(value);
   EXPECT_EQ(by_text.bytes(), map({{text("a"), map({{text("yy"), number(2)}, {text("z"), number(1)}})},
                                   {text("bb"), number(1)},
                                   {text("c"), number(2)}}));

@@ -163,10 +163,10 @@ class Walker {
         return true;
       }
       case 1: {
-        const auto text = value.text();
+        const auto text = value.read_text();
         return expect_scalar<std::string>(text, expected);
       }
-      case 2: return expect_scalar<std::uint64_t>(value.unsigned_integer(), expected);
+      case 2: return expect_scalar<std::uint64_t>(value.read_unsigned(), expected);
       case 3: {
         Object object(expected);
         const auto visit = [&](std::string_view key, JsonValue& item) { take_member(object, key, item); };

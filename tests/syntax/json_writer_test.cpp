@@ -16,20 +16,20 @@ TEST(JsonWriter, WritesTheTextOfToJson) {
   for (const int indent : {-1, 0, 2}) {
     JsonWriter out(indent);
     out.begin_object();
-    out.member("name", "a\"b");
-    out.member("none", Value());
-    out.key("list");
+    out.write_member("name", "a\"b");
+    out.write_member("none", Value());
+    out.write_key("list");
     out.begin_array();
-    out.value(Value(true));
-    out.value(Value(2));
-    out.value(Value(-1.5));
+    out.write_value(Value(true));
+    out.write_value(Value(2));
+    out.write_value(Value(-1.5));
     out.end_array();
-    out.key("empty");
+    out.write_key("empty");
     out.begin_object();
     out.end_object();
-    out.member("nested", nested);
+    out.write_member("nested", nested);
     out.end_object();
-    EXPECT_EQ(out.take(), to_json(whole, indent)) << indent;
+    EXPECT_EQ(out.release(), to_json(whole, indent)) << indent;
   }
 }
 
@@ -38,12 +38,12 @@ TEST(JsonWriter, GivesTheTextPieceByPiece) {
   std::string text;
   out.begin_array();
   for (const char* item : {"a", "b", "c"}) {
-    out.value(item);
+    out.write_value(item);
     EXPECT_GT(out.size(), 0U);
-    text += out.take();
+    text += out.release();
   }
   out.end_array();
-  EXPECT_EQ(text + out.take(), R"(["a","b","c"])");
+  EXPECT_EQ(text + out.release(), R"(["a","b","c"])");
 }
 
 }  // namespace

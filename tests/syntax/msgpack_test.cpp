@@ -25,7 +25,7 @@ MemorySource bytes(const char (&text)[kSize]) {
 
 Value value_in(const MemorySource& range) {
   Tree tree(range, "test");
-  return tree.value(Tree::kRoot, [&](const Item& item) {
+  return tree.read_value(Tree::kRoot, [&](const Item& item) {
     return Value::Array{std::int64_t{item.type}, item.content, item.argument};
   });
 }
@@ -115,9 +115,9 @@ TEST(Msgpack, ATreeIsReadByTheNumbersOfItems) {
       "b\x03");
   const Tree tree(range, "test");
   EXPECT_EQ(tree.size(), 7U);
-  EXPECT_EQ(tree.after(Tree::kRoot), 7U);
-  EXPECT_EQ(tree.text(1), "a");
-  EXPECT_EQ(tree.after(2), 5U);
+  EXPECT_EQ(tree.find_after(Tree::kRoot), 7U);
+  EXPECT_EQ(tree.read_text(1), "a");
+  EXPECT_EQ(tree.find_after(2), 5U);
   EXPECT_EQ(tree.find(Tree::kRoot, "b"), 6U);
   EXPECT_EQ(tree.find(Tree::kRoot, "c"), std::nullopt);
 }

@@ -40,8 +40,8 @@ std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) 
   return {"no error", 0};
 }
 
-void read_integer(Message& message) { message.integer("value"); }
-void read_text(Message& message) { message.text("value"); }
+void read_integer(Message& message) { message.read_integer("value"); }
+void read_text(Message& message) { message.read_text("value"); }
 
 // "message Test1 { int32 a = 1; }" with a = 150, "Test2 { string b = 2; }" with b = "testing", "Test3 { Test1 c = 3; }"
 // with c.a = 150.
@@ -50,18 +50,18 @@ TEST(Protobuf, ReadsTheExamplesOfItsDocumentation) {
   Message message = message_in(file);
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 1U);
-  EXPECT_EQ(message.integer("a"), 150U);
+  EXPECT_EQ(message.read_integer("a"), 150U);
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 2U);
   EXPECT_EQ(message.start(), 3U);
-  EXPECT_EQ(message.text("b"), "testing");
+  EXPECT_EQ(message.read_text("b"), "testing");
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 3U);
   Message inner = message.read_message("c", "Test1");
   EXPECT_FALSE(message.next());
   ASSERT_TRUE(inner.next());
   EXPECT_EQ(inner.start(), 14U) << "of the file";
-  EXPECT_EQ(inner.integer("a"), 150U);
+  EXPECT_EQ(inner.read_integer("a"), 150U);
   EXPECT_FALSE(inner.next());
 }
 
@@ -70,10 +70,10 @@ TEST(Protobuf, NumbersOfEverySize) {
   Message message = message_in(file);
   for (const std::uint64_t expected : {std::uint64_t{0}, std::uint64_t{127}, UINT64_MAX}) {
     ASSERT_TRUE(message.next());
-    EXPECT_EQ(message.integer("value"), expected);
+    EXPECT_EQ(message.read_integer("value"), expected);
   }
   ASSERT_TRUE(message.next());
-  EXPECT_EQ(message.f32("value"), 1.5F);
+  EXPECT_EQ(message.read_f32("value"), 1.5F);
   EXPECT_FALSE(message.next());
 }
 
@@ -119,7 +119,7 @@ TEST(Protobuf, ErrorsPointAtTheWrongByte) {
 TEST(Protobuf, AMessageEndsWhereItsFieldEnds) {
   const auto read = [](Message& message) {
     Message inner = message.read_message("inner", "inside");
-    while (inner.next()) inner.text("text");
+    while (inner.next()) inner.read_text("text");
   };
   EXPECT_EQ(error_of(bytes("\x0a\x05\x0a\x03"
                            "abc\x10\x01"),
@@ -143,12 +143,12 @@ TEST(Protobuf, PackedFields) {
   Message message = message_in(packed);
   ASSERT_TRUE(message.next());
   std::vector<std::uint64_t> values;
-  message.integers("f", [&](std::uint64_t value) { values.push_back(value); });
+  message.visit_integers("f", [&](std::uint64_t value) { values.push_back(value); });
   EXPECT_THAT(values, testing::ElementsAre(3, 270, 86942));
   EXPECT_FALSE(message.next());
   Message place = message_in(packed);
   ASSERT_TRUE(place.next());
-  const Message::Place found = place.packed("f", Message::Wire::varint);
+  const Message::Place found = place.read_packed("f", Message::Wire::varint);
   EXPECT_EQ(found.begin, 2U);
   EXPECT_EQ(found.end, 8U);
 }
@@ -157,18 +157,18 @@ TEST(Protobuf, NumbersByThemselvesAreFieldsOfOne) {
   const Bytes one = bytes("\x30\x8e\x02\x35\x01\x02\x03\x04");
   Message message = message_in(one);
   ASSERT_TRUE(message.next());
-  const Message::Place varint = message.packed("f", Message::Wire::varint);
+  const Message::Place varint = message.read_packed("f", Message::Wire::varint);
   EXPECT_EQ(varint.begin, 1U);
   EXPECT_EQ(varint.end, 3U);
   ASSERT_TRUE(message.next());
-  const Message::Place fixed = message.packed("f", Message::Wire::fixed32);
+  const Message::Place fixed = message.read_packed("f", Message::Wire::fixed32);
   EXPECT_EQ(fixed.begin, 4U);
   EXPECT_EQ(fixed.end, 8U);
   EXPECT_FALSE(message.next());
 }
 
 TEST(Protobuf, PackedFieldsEndWithAWholeInteger) {
-  const auto read = [](Message& message) { message.integers("f", [](std::uint64_t) {}); };
+  const auto read = [](Message& message) { message.visit_integers("f", [](std::uint64_t) {}); };
   EXPECT_THAT(error_of(bytes("\x0a\x01\x8e\x02"), read).first, HasSubstr("ends behind the field"));
   EXPECT_THAT(error_of(bytes("\x0a\x01\x8e"), read).first, HasSubstr("f"));
 }

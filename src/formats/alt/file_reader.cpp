@@ -9,12 +9,12 @@
 
 namespace poise::alt {
 
-std::string FileReader::text(std::string_view field) {
+std::string FileReader::read_text(std::string_view field) {
   const auto scope = bytes_.open_scope(field);
-  return text(count32("length"), "text");
+  return read_text(read_count32("length"), "text");
 }
 
-std::string FileReader::text(std::int32_t length, std::string_view field) {
+std::string FileReader::read_text(std::int32_t length, std::string_view field) {
   const std::uint64_t at = bytes_.position();
   std::string text(bytes_.text(static_cast<std::uint64_t>(length), field));
   if (!is_utf8(text)) bytes_.fail(field, "expected UTF-8, found other bytes", at);
@@ -23,7 +23,7 @@ std::string FileReader::text(std::int32_t length, std::string_view field) {
   return text;
 }
 
-bool FileReader::flag(std::string_view field) {
+bool FileReader::read_flag(std::string_view field) {
   const std::uint64_t at = bytes_.position();
   const std::uint8_t value = bytes_.u8(field);
   if (value > 1) bytes_.fail(field, fmt::format("expected 0 or 1, found {}", value), at);
@@ -37,7 +37,7 @@ OpenSection FileReader::open_section(Section section) {
   if (marker != get_section_info(section).marker)
     bytes_.fail("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}", get_section_info(section).marker, marker), open.begin);
-  open.size = count64("section_size");
+  open.size = read_count64("section_size");
   // The meaning of section_size depends on the program, but it is at most the number of bytes from here to the end of
   // the file.
   const std::uint64_t left = file_bytes_ - open.begin;

@@ -35,14 +35,14 @@ class FileReader {
   ByteReader& bytes() { return bytes_; }
 
   // Reads a length and a text of that length. Fails for invalid UTF-8 and for a NUL.
-  std::string text(std::string_view field);
+  std::string read_text(std::string_view field);
   // Reads a text whose length has been read.
-  std::string text(std::int32_t length, std::string_view field);
+  std::string read_text(std::int32_t length, std::string_view field);
   // Reads a byte that must be 0 or 1.
-  bool flag(std::string_view field);
+  bool read_flag(std::string_view field);
   // Reads a number that must not be negative.
-  std::int32_t count32(std::string_view field) { return check_count(field, bytes_.i32(field)); }
-  std::int64_t count64(std::string_view field) { return check_count(field, bytes_.i64(field)); }
+  std::int32_t read_count32(std::string_view field) { return check_count(field, bytes_.i32(field)); }
+  std::int64_t read_count64(std::string_view field) { return check_count(field, bytes_.i64(field)); }
 
   // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);

@@ -104,8 +104,8 @@ void require_order(const SectionWriter& section, const Config& config, Parameter
 std::optional<Config> read_parameters_v2(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
   Config config;
-  config.hidden_act = reader.text("hidden_act");
-  config.tie_word_embeddings = reader.flag("tie_word_embeddings");
+  config.hidden_act = reader.read_text("hidden_act");
+  config.tie_word_embeddings = reader.read_flag("tie_word_embeddings");
   config.hidden_size = bytes.i32("hidden_size");
   config.intermediate_size = bytes.i32("intermediate_size");
   config.max_position_embeddings = bytes.i32("max_position_embeddings");
@@ -132,7 +132,7 @@ std::optional<Config> read_parameters_v2(FileReader& reader) {
 ParametersV1 read_parameters_v1(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
   ParametersV1 parameters;
-  parameters.model_type = reader.text("model_type");
+  parameters.model_type = reader.read_text("model_type");
   Config config = make_empty_config();
   config.hidden_size = bytes.i32("hidden_size");
   config.num_hidden_layers = bytes.i32("num_hidden_layers");
@@ -149,7 +149,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   if (parameters.data_type < 0 || parameters.data_type > 2) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
   }
-  parameters.context_length = reader.count32("context_length");
+  parameters.context_length = reader.read_count32("context_length");
   if (config == make_empty_config()) return parameters;
   config.max_position_embeddings = parameters.context_length;
   config.hidden_act = Config{}.hidden_act;
@@ -174,7 +174,7 @@ namespace {
 // Reads a date, YYYY-MM-DD. Of an ISO 8601 timestamp, returns the day.
 std::string read_date(FileReader& reader, std::string_view field) {
   const std::uint64_t at = reader.bytes().position();
-  std::string text = reader.text(field);
+  std::string text = reader.read_text(field);
   const auto day = extract_day(text);
   if (!day || *day == text) return text;
   reader.warn(field, "expected YYYY-MM-DD, found a timestamp", at);
@@ -185,13 +185,13 @@ std::string read_date(FileReader& reader, std::string_view field) {
 
 Card read_general(FileReader& reader) {
   Card card;
-  card.model_type = reader.text("model_type");
-  card.base_model = reader.text("base_model");
-  card.author = reader.text("author");
+  card.model_type = reader.read_text("model_type");
+  card.base_model = reader.read_text("base_model");
+  card.author = reader.read_text("author");
   card.created_at = read_date(reader, "created_at");
   card.last_modified = read_date(reader, "last_modified");
-  card.license = reader.text("license");
-  card.uuid = reader.text("uuid");
+  card.license = reader.read_text("license");
+  card.uuid = reader.read_text("uuid");
   return card;
 }
 

@@ -25,7 +25,7 @@ void read_start(FileReader& reader) {
   if (marker == kStartAltc)
     reader.warn("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}, the magic of version 1", kStartV2, marker), 0);
-  const OpenSection section{0, reader.count64("section_size")};
+  const OpenSection section{0, reader.read_count64("section_size")};
   const std::int32_t version = bytes.i32("magic_version");
   if (version != 2) bytes.fail("magic_version", fmt::format("expected 2, found {}", version), 16);
   const std::int32_t alignment = bytes.i32("magic_alignment");

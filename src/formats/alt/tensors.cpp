@@ -45,8 +45,8 @@ class TensorsReader {
 
  protected:
   void read_counts() {
-    tensor_count_ = reader_.count64("tensor_count");
-    shape_count_ = reader_.count64("shape_count");
+    tensor_count_ = reader_.read_count64("tensor_count");
+    shape_count_ = reader_.read_count64("shape_count");
   }
 
   // Calls `read_tensor` for each tensor, and warns if the tensors are not in canonical order.
@@ -61,7 +61,7 @@ class TensorsReader {
 
   std::int32_t read_rank() {
     const std::uint64_t at = bytes_.position();
-    const std::int32_t rank = reader_.count32("n_dims");
+    const std::int32_t rank = reader_.read_count32("n_dims");
     if (static_cast<std::uint64_t>(rank) > kMaxRank)
       bytes_.fail("n_dims", fmt::format("expected at most {}, found {}", kMaxRank, rank), at);
     dimensions_ += rank;
@@ -70,7 +70,8 @@ class TensorsReader {
 
   Shape read_shape(std::int32_t rank) {
     Shape shape;
-    for (std::int32_t i = 0; i < rank; ++i) shape.push_back(static_cast<std::uint64_t>(reader_.count32("dimension")));
+    for (std::int32_t i = 0; i < rank; ++i)
+      shape.push_back(static_cast<std::uint64_t>(reader_.read_count32("dimension")));
     return shape;
   }
 
@@ -143,8 +144,8 @@ class ReaderV2 : private TensorsReader {
   void read() {
     read_counts();
     BlockCounts counts;
-    counts.blocks = reader_.count32("block_count");
-    counts.unique = reader_.count32("unique_count");
+    counts.blocks = reader_.read_count32("block_count");
+    counts.unique = reader_.read_count32("unique_count");
     read_all(kLeastBytesV2, [&] { read_tensor(); });
     check_block_counts(counts);
     compare_hints();
@@ -160,7 +161,7 @@ class ReaderV2 : private TensorsReader {
     Tensor tensor;
     tensor.shape = read_shape(read_rank());
     const std::uint64_t name_at = bytes_.position();
-    tensor.name = reader_.text("name");
+    tensor.name = reader_.read_text("name");
     require_new(tensor.name, name_at);
     hints_.push_back(hints);
     read_typed_data(tensor);
@@ -187,7 +188,7 @@ class ReaderV2 : private TensorsReader {
     affine.min = bytes_.f32("min");
     affine.max = bytes_.f32("max");
     const std::uint64_t flag_at = bytes_.position();
-    affine.packed = reader_.flag("packing_flag");
+    affine.packed = reader_.read_flag("packing_flag");
     if (poise::info(dtype).kind == DTypeKind::quantized) check_range(affine, at + 4);
     if (!affine.packed && dtype == DType::qint4) reader_.warn("packing_flag", "expected 1 for qint4, found 0", flag_at);
     if (affine.packed && dtype != DType::qint4) {
@@ -282,13 +283,13 @@ class ReaderV1 : private TensorsReader {
  private:
   void read_tensor() {
     const std::int32_t rank = read_rank();
-    const std::int32_t name_length = reader_.count32("name_length");
+    const std::int32_t name_length = reader_.read_count32("name_length");
     const std::uint64_t type_at = bytes_.position();
     const DType dtype = read_dtype();
     Tensor tensor;
     tensor.shape = read_shape(rank);
     const std::uint64_t name_at = bytes_.position();
-    tensor.name = reader_.text(name_length, "name");
+    tensor.name = reader_.read_text(name_length, "name");
     require_new(tensor.name, name_at);
     read_data(tensor, dtype, dtype, type_at);
     model_.add(std::move(tensor));

@@ -40,7 +40,7 @@ constexpr std::array kReadingsV1 = {false, true};  // true: the section's size a
 std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
   ByteReader& bytes = reader.bytes();
   const std::uint64_t at = bytes.position();
-  const std::int32_t size = reader.count32("vocab_size");
+  const std::int32_t size = reader.read_count32("vocab_size");
   vocabulary.bos_id = bytes.i32("bos_id");
   vocabulary.eos_id = bytes.i32("eos_id");
   vocabulary.pad_id = bytes.i32("pad_id");
@@ -75,7 +75,7 @@ float read_score(ByteReader& bytes) {
 void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::int32_t id) {
   ByteReader& bytes = reader.bytes();
   if (record == TokenRecord::canonical) {
-    const std::string text = reader.text("token_data");
+    const std::string text = reader.read_text("token_data");
     const float score = read_score(bytes);
     vocabulary.add(text, score, read_token_type(bytes));
     return;
@@ -85,7 +85,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   const std::uint64_t at = bytes.position();
   const std::int32_t found = bytes.i32("token_id");
   if (found != id) bytes.fail("token_id", fmt::format("expected {}, found {}", id, found), at);
-  vocabulary.add(reader.text("token_data"), score, type);
+  vocabulary.add(reader.read_text("token_data"), score, type);
 }
 
 void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
@@ -166,7 +166,7 @@ Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection&
   const std::int32_t size = read_ids(reader, vocabulary, 4);
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
     const auto scope = bytes.open_scope("token", id);
-    const std::string text = reader.text("token_data");
+    const std::string text = reader.read_text("token_data");
     vocabulary.add(text, static_cast<float>(-id), guess_type(vocabulary, text, id));
   }
   ++progress;

@@ -49,14 +49,14 @@ std::int32_t find_data_type_v2(const Tensor& tensor) {
 
 SectionWriter make_tensor_header(const Tensor& tensor, const Hints& hints, const Affine& affine) {
   SectionWriter out(fmt::format("tensor {}", tensor.name));
-  out.i32("component_type", hints.component_type);
-  out.i32("block_index", hints.block_index);
-  out.i32("layer_type", hints.layer_type);
-  out.i32("projection_type", hints.projection_type);
-  out.count("n_dims", tensor.shape.size());
-  for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
-  out.text("name", tensor.name);
-  out.i32("data_type", find_data_type_v2(tensor));
+  out.write_i32("component_type", hints.component_type);
+  out.write_i32("block_index", hints.block_index);
+  out.write_i32("layer_type", hints.layer_type);
+  out.write_i32("projection_type", hints.projection_type);
+  out.write_count("n_dims", tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.write_count("dimension", dimension);
+  out.write_text("name", tensor.name);
+  out.write_i32("data_type", find_data_type_v2(tensor));
   if (const auto problems = list_problems(affine); !problems.empty()) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
@@ -66,10 +66,10 @@ SectionWriter make_tensor_header(const Tensor& tensor, const Hints& hints, const
                                                     tensor.name, affine.min, affine.max));
   }
   const bool symmetric = affine.min == affine.max;
-  out.f32(affine.delta);
-  out.f32(symmetric ? 0 : affine.min);
-  out.f32(symmetric ? 0 : affine.max);
-  out.flag(affine.packed);
+  out.write_f32(affine.delta);
+  out.write_f32(symmetric ? 0 : affine.min);
+  out.write_f32(symmetric ? 0 : affine.max);
+  out.write_flag(affine.packed);
   return out;
 }
 
@@ -177,11 +177,11 @@ std::int32_t find_data_type_v1(const Tensor& tensor) {
 
 SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   SectionWriter out(fmt::format("tensor {}", tensor.name));
-  out.count("n_dims", tensor.shape.size());
-  out.text_length("name", tensor.name);
-  out.i32("data_type", find_data_type_v1(tensor));
-  for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
-  out.text_bytes(tensor.name);
+  out.write_count("n_dims", tensor.shape.size());
+  out.write_text_length("name", tensor.name);
+  out.write_i32("data_type", find_data_type_v1(tensor));
+  for (const std::uint64_t dimension : tensor.shape) out.write_count("dimension", dimension);
+  out.write_text_bytes(tensor.name);
   return out;
 }
 
@@ -232,11 +232,11 @@ TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header
     bytes_ += header_bytes + tensor->require("data").blob->size();
     dimensions += tensor->shape.size();
   }
-  counts_.i64(tensors_.size());
-  counts_.i64(dimensions);
+  counts_.write_i64(tensors_.size());
+  counts_.write_i64(dimensions);
   if (blocks == nullptr) return;
-  counts_.i32("block_count", blocks->blocks);
-  counts_.i32("unique_count", blocks->unique);
+  counts_.write_i32("block_count", blocks->blocks);
+  counts_.write_i32("unique_count", blocks->unique);
 }
 
 std::uint64_t TensorsSection::bytes() const {

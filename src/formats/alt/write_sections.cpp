@@ -16,17 +16,17 @@
 
 namespace poise::alt {
 
-void SectionWriter::i32(std::string_view field, std::int64_t value) {
+void SectionWriter::write_i32(std::string_view field, std::int64_t value) {
   if (value < INT32_MIN || value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
   fields_.i32(static_cast<std::int32_t>(value));
 }
 
-void SectionWriter::count(std::string_view field, std::uint64_t value) {
+void SectionWriter::write_count(std::string_view field, std::uint64_t value) {
   if (value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
   fields_.i32(static_cast<std::int32_t>(value));
 }
 
-void SectionWriter::text_length(std::string_view field, std::string_view value) {
+void SectionWriter::write_text_length(std::string_view field, std::string_view value) {
   if (value.size() > INT32_MAX)
     refuse(field, fmt::format("{} bytes of text do not fit the format's 32-bit length", value.size()));
   if (value.find('\0') != std::string_view::npos) refuse(field, "the text holds a NUL byte");
@@ -34,9 +34,9 @@ void SectionWriter::text_length(std::string_view field, std::string_view value) 
   fields_.i32(static_cast<std::int32_t>(value.size()));
 }
 
-void SectionWriter::text(std::string_view field, std::string_view value) {
-  text_length(field, value);
-  text_bytes(value);
+void SectionWriter::write_text(std::string_view field, std::string_view value) {
+  write_text_length(field, value);
+  write_text_bytes(value);
 }
 
 void SectionWriter::refuse(std::string_view field, std::string_view problem) const {
@@ -50,10 +50,10 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
 
 namespace {
 
-void write_value(SectionWriter& out, std::string_view name, const std::string& value) { out.text(name, value); }
-void write_value(SectionWriter& out, std::string_view, bool value) { out.flag(value); }
-void write_value(SectionWriter& out, std::string_view name, std::int64_t value) { out.i32(name, value); }
-void write_value(SectionWriter& out, std::string_view, float value) { out.f32(value); }
+void write_value(SectionWriter& out, std::string_view name, const std::string& value) { out.write_text(name, value); }
+void write_value(SectionWriter& out, std::string_view, bool value) { out.write_flag(value); }
+void write_value(SectionWriter& out, std::string_view name, std::int64_t value) { out.write_i32(name, value); }
+void write_value(SectionWriter& out, std::string_view, float value) { out.write_f32(value); }
 
 template <auto Member>
 void write_config_field(SectionWriter& out, std::string_view name, const ParameterFields& fields) {
@@ -65,7 +65,7 @@ void write_context_length(SectionWriter& out, std::string_view name, const Param
   const std::int64_t positions = fields.model.config ? fields.config.max_position_embeddings : vocabulary_length;
   if (positions < 0)
     throw Error(ErrorKind::unsupported, fmt::format("alt1: {}: {}, expected 0 or more", name, positions));
-  out.i32(name, positions);
+  out.write_i32(name, positions);
 }
 
 constexpr ParameterField kHiddenAct = {"hidden_act", write_config_field<&Config::hidden_act>};
@@ -83,11 +83,11 @@ constexpr ParameterField kRange = {"initializer_range", write_config_field<&Conf
 constexpr ParameterField kHeadSize = {"head_size", write_config_field<&Config::head_dim>};
 constexpr ParameterField kModelType = {"model_type",
                                        [](SectionWriter& out, std::string_view name, const ParameterFields& fields) {
-                                         out.text(name, fields.model.card.model_type);
+                                         out.write_text(name, fields.model.card.model_type);
                                        }};
 constexpr ParameterField kDataType = {"data_type",
                                       [](SectionWriter& out, std::string_view name, const ParameterFields& fields) {
-                                        out.i32(name, find_prevailing_type(fields.model));
+                                        out.write_i32(name, find_prevailing_type(fields.model));
                                       }};
 constexpr ParameterField kContext = {"context_length", write_context_length};
 
@@ -99,14 +99,14 @@ constexpr std::array kParametersV1 = {kModelType, kHidden, kLayers,  kIntermedia
                                       kWindow,    kTheta,  kEpsilon, kHeadSize,     kDataType, kContext};
 
 constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
-  out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id));
+  out.write_text(fmt::format("token {}", token.id), token.vocabulary.text(token.id));
 }};
 constexpr TokenField kScore = {
-    [](SectionWriter& out, const TokenFields& token) { out.f32(check_score(token.vocabulary, token.id)); }};
+    [](SectionWriter& out, const TokenFields& token) { out.write_f32(check_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
-  out.i32("token_type", encode_token_type(token.types, choose_type_by_id(token.vocabulary, token.id)));
+  out.write_i32("token_type", encode_token_type(token.types, choose_type_by_id(token.vocabulary, token.id)));
 }};
-constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.count("id", token.id); }};
+constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.write_count("id", token.id); }};
 
 constexpr std::array kTokenV2 = {kText, kScore, kType};
 constexpr std::array kTokenAltC = {kScore, kType, kId, kText};
@@ -116,7 +116,7 @@ SectionWriter make_general_section(const Card& card, const WrittenForm& form) {
   SectionWriter out("general");
   for (const CardField& field : list_card_fields()) {
     const std::string_view text = card.*field.text;
-    out.text(field.name, text.empty() ? form.empty_text : text);
+    out.write_text(field.name, text.empty() ? form.empty_text : text);
   }
   return out;
 }
@@ -134,12 +134,12 @@ SectionWriter make_tokenizer_section(const std::optional<Vocabulary>& given, con
   const std::optional<Vocabulary> ranked = given ? make_sentencepiece_form(*given) : std::nullopt;
   const Vocabulary& vocabulary = ranked ? *ranked : given ? *given : kNone;
   SectionWriter out("tokenizer");
-  out.count("vocab_size", vocabulary.size());
-  out.i32("bos_id", vocabulary.bos_id);
-  out.i32("eos_id", vocabulary.eos_id);
-  out.i32("pad_id", vocabulary.pad_id);
-  out.i32("unk_id", vocabulary.unk_id);
-  if (form.seq_len) out.i32("seq_len", vocabulary.max_length);
+  out.write_count("vocab_size", vocabulary.size());
+  out.write_i32("bos_id", vocabulary.bos_id);
+  out.write_i32("eos_id", vocabulary.eos_id);
+  out.write_i32("pad_id", vocabulary.pad_id);
+  out.write_i32("unk_id", vocabulary.unk_id);
+  if (form.seq_len) out.write_i32("seq_len", vocabulary.max_length);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     for (const TokenField& field : form.token) field.write(out, {vocabulary, id, form.types});
   }

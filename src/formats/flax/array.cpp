@@ -68,8 +68,8 @@ class Numbered {
     if (item.kind != ItemKind::map)
       tree.fail(field, fmt::format("expected a map, found {}", to_string(item.kind)), item.begin);
     values_.resize(item.argument, Tree::kRoot);
-    for (Tree::Index i = map + 1; i < tree.after(map); i = tree.after(i + 1)) {
-      const std::string key = tree.text(i);
+    for (Tree::Index i = map + 1; i < tree.find_after(map); i = tree.find_after(i + 1)) {
+      const std::string key = tree.read_text(i);
       const auto number = parse_number_text<std::uint64_t>(key);
       if (!number || *number >= values_.size() || key != std::to_string(*number))
         tree.fail(field, fmt::format("expected the keys 0 to {}, found \"{}\"", values_.size() - 1, key),

@@ -57,7 +57,7 @@ class FileReader {
       const Item& item = tree_[i];
       if (item.kind == ItemKind::extension && item.type == kArray) holds_[i] = Holds::is_array;
       if (item.kind != ItemKind::map && item.kind != ItemKind::array) continue;
-      for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j)) {
+      for (Tree::Index j = i + 1; j < tree_.find_after(i); j = tree_.find_after(j)) {
         if (holds_[j] != Holds::no_array) holds_[i] = Holds::arrays;
       }
       if (item.kind == ItemKind::map && tree_.find(i, kChunked)) holds_[i] = Holds::is_array;
@@ -70,7 +70,7 @@ class FileReader {
     const auto parameters = tree_.find(Tree::kRoot, kParameters);
     if (!parameters || tree_[*parameters].kind != ItemKind::map || holds_[*parameters] != Holds::arrays)
       return std::nullopt;
-    for (Tree::Index i = Tree::kRoot + 1; i < tree_.after(Tree::kRoot); i = tree_.after(i + 1)) {
+    for (Tree::Index i = Tree::kRoot + 1; i < tree_.find_after(Tree::kRoot); i = tree_.find_after(i + 1)) {
       if (i + 1 != *parameters && holds_[i + 1] != Holds::no_array) return std::nullopt;
     }
     return parameters;
@@ -91,14 +91,14 @@ class FileReader {
     if (holds_[i] == Holds::no_array) return set_attribute(name, convert_value(i, name), item.begin);
     if (item.kind == ItemKind::map) return walk_map(i, name, std::nullopt);
     std::size_t number = 0;
-    for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j))
+    for (Tree::Index j = i + 1; j < tree_.find_after(i); j = tree_.find_after(j))
       walk(j, join_names(name, std::to_string(number++), tree_[j].begin));
   }
 
   // Walks a map. `unnamed` is the value whose key does not become a part of names.
   void walk_map(Tree::Index map, const std::string& name, std::optional<Tree::Index> unnamed) {
-    for (Tree::Index i = map + 1; i < tree_.after(map); i = tree_.after(i + 1))
-      walk(i + 1, unnamed == i + 1 ? name : join_names(name, tree_.text(i), tree_[i].begin));
+    for (Tree::Index i = map + 1; i < tree_.find_after(map); i = tree_.find_after(i + 1))
+      walk(i + 1, unnamed == i + 1 ? name : join_names(name, tree_.read_text(i), tree_[i].begin));
   }
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
@@ -108,7 +108,7 @@ class FileReader {
   }
 
   Value convert_value(Tree::Index i, const std::string& name) {
-    return tree_.value(i, [&](const Item& item) -> Value {
+    return tree_.read_value(i, [&](const Item& item) -> Value {
       if (item.type == kComplex) return read_complex(item, name);
       if (item.type == kScalar) return read_scalar(item, name);
       const std::vector<std::byte> bytes = read_all(*make_source_blob(source_, item.content, item.argument));

@@ -70,10 +70,10 @@ Header read_header(const Source& source) {
     const std::uint64_t begin = value.position() - key.size() - sizeof(std::uint64_t);
     if (!header.entries.empty()) header.entries.back().end = begin;
     header.entries.push_back({std::string(key), {value.type(), value.item_type()}, begin});
-    if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
+    if (key == kAlignmentKey) header.alignment = value.read_unsigned().value_or(kUsualAlignment);
     if (key == kTokens && value.type() == ValueType::array) header.tokens = value.count();
-    if (key == kSplitNumberKey) header.split_number = value.unsigned_integer().value_or(0);
-    if (key == kSplitCountKey) header.split_count = value.unsigned_integer().value_or(0);
+    if (key == kSplitNumberKey) header.split_number = value.read_unsigned().value_or(0);
+    if (key == kSplitCountKey) header.split_count = value.read_unsigned().value_or(0);
   });
   header.metadata_end = reader.end();
   if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
@@ -152,7 +152,7 @@ Value convert_value(const std::string& key, const EntryType& type, const Value& 
 std::string encode_entry(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
   const EntryType entry = type ? *type : KeyValues::choose_type(given);
   KeyValues out;
-  out.value(key, convert_value(key, entry, given), entry);
+  out.add_value(key, convert_value(key, entry, given), entry);
   const std::span<const std::byte> bytes = out.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -120,7 +120,7 @@ class GeneralWriter {
  private:
   static std::string make_key(std::string_view name) { return fmt::format("general.{}", name); }
 
-  void write_text(std::string_view name, std::string_view text) { out_.text_if_new(make_key(name), text); }
+  void write_text(std::string_view name, std::string_view text) { out_.add_text_if_new(make_key(name), text); }
 
   // Returns the values of the first of these keys that the card has.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
@@ -142,13 +142,13 @@ class GeneralWriter {
       if (value == nullptr) value = generation.find(row.config);
       if (value == nullptr || out_.has(key)) continue;
       if (const auto* text = value->get_if<std::string>(); text != nullptr && row.kind == SamplingKey::Kind::text)
-        out_.text(key, *text);
+        out_.add_text(key, *text);
       const auto found = convert_to_double(value);
       if (!found || row.kind == SamplingKey::Kind::text) continue;
       if (row.kind == SamplingKey::Kind::number) {
-        out_.f32(key, *found);
+        out_.add_f32(key, *found);
       } else if (*found == std::trunc(*found) && std::abs(*found) <= std::numeric_limits<std::int32_t>::max()) {
-        out_.i32(key, static_cast<std::int32_t>(*found));
+        out_.add_i32(key, static_cast<std::int32_t>(*found));
       }
     }
   }
@@ -226,7 +226,7 @@ class GeneralWriter {
   void write_sources(std::string_view what, const std::vector<std::string>& ids) {
     const std::string count_key = make_key(fmt::format("{}.count", what));
     if (ids.empty() || out_.has(count_key)) return;
-    out_.u32(count_key, ids.size());
+    out_.add_u32(count_key, ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::string prefix = fmt::format("{}.{}.", what, i);
       std::string_view id = ids[i];
@@ -258,7 +258,7 @@ class GeneralWriter {
       std::ranges::move(front_matter_.find_values(key), std::back_inserter(items));
     const std::string key = make_key(name);
     if (items.empty() || out_.has(key)) return;
-    ByteWriter& out = out_.array(key, ValueType::text, items.size());
+    ByteWriter& out = out_.begin_array(key, ValueType::text, items.size());
     for (const std::string& item : items) KeyValues::append_text(out, item);
   }
 
@@ -273,12 +273,12 @@ class GeneralWriter {
 
 // Writes only the card: the other keys of a GGUF file are attributes, and tensors that no program runs have none.
 void write_card(const Card& card, KeyValues& out) {
-  out.text_if_new("general.author", card.author);
-  out.text_if_new("general.license", card.license);
-  out.text_if_new("general.uuid", card.uuid);
+  out.add_text_if_new("general.author", card.author);
+  out.add_text_if_new("general.license", card.license);
+  out.add_text_if_new("general.uuid", card.uuid);
   if (card.base_model.find('/') == std::string::npos) return;
   const bool is_address = card.base_model.find("://") != std::string::npos;
-  out.text_if_new("general.base_model.0.repo_url", fmt::format("{}{}", is_address ? "" : kSite, card.base_model));
+  out.add_text_if_new("general.base_model.0.repo_url", fmt::format("{}{}", is_address ? "" : kSite, card.base_model));
 }
 
 }  // namespace
@@ -292,8 +292,8 @@ WrittenGeneral write_general(const Model& model, bool is_known, const std::vecto
     written.name = find_given_name(model);
     write_card(model.card, out);
   }
-  out.text_if_new(kCreatedKey, model.card.created_at);
-  out.text_if_new(kModifiedKey, model.card.last_modified);
+  out.add_text_if_new(kCreatedKey, model.card.created_at);
+  out.add_text_if_new(kModifiedKey, model.card.last_modified);
   return written;
 }
 

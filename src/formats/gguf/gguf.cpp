@@ -60,7 +60,7 @@ class FileAudit {
   FileAudit(SourcePtr source, std::vector<Finding>& findings) : source_(std::move(source)), findings_(findings) {
     HeaderReader header(*source_);
     header.read_metadata([&](std::string_view key, MetadataValue& value) {
-      if (key == kAlignmentKey) alignment_ = value.unsigned_integer().value_or(kUsualAlignment);
+      if (key == kAlignmentKey) alignment_ = value.read_unsigned().value_or(kUsualAlignment);
       if (key == kTokens) check_tokens(value);
     });
     header.read_tensors([&](TensorInfo info) {

@@ -237,20 +237,20 @@ void HeaderReader::read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor)
   }
 }
 
-std::optional<std::string_view> MetadataValue::text() {
+std::optional<std::string_view> MetadataValue::read_text() {
   if (type_ != ValueType::text) return std::nullopt;
   is_read_ = true;
   return reader_.read_text("text");
 }
 
-std::optional<std::uint64_t> MetadataValue::unsigned_integer() {
+std::optional<std::uint64_t> MetadataValue::read_unsigned() {
   if (!is_integer(type_)) return std::nullopt;
-  const Value value = tree();
+  const Value value = read_tree();
   const auto* number = value.get_if<std::uint64_t>();
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
-std::optional<double> MetadataValue::number() {
+std::optional<double> MetadataValue::read_number() {
   if (!is_plain(type_)) return std::nullopt;
   is_read_ = true;
   return reader_.read_number(type_);
@@ -270,7 +270,7 @@ bool MetadataValue::visit_numbers(FunctionRef<void(double number)> add_number) {
   return true;
 }
 
-Value MetadataValue::tree() {
+Value MetadataValue::read_tree() {
   is_read_ = true;
   return type_ == ValueType::array ? reader_.read_items(item_type_, count_, 1) : reader_.read_tree(type_, 0);
 }

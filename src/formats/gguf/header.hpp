@@ -58,15 +58,15 @@ class MetadataValue {
 
   // Each function reads the value, and returns std::nullopt if it is of another kind. A text is valid until the next
   // call on the reader.
-  std::optional<std::string_view> text();
-  std::optional<std::uint64_t> unsigned_integer();  // accepts any integer type if the value is not negative
+  std::optional<std::string_view> read_text();
+  std::optional<std::uint64_t> read_unsigned();  // accepts any integer type if the value is not negative
   // Reads a number of any type but text and arrays; float32 as the double of the same shortest spelling.
-  std::optional<double> number();
+  std::optional<double> read_number();
   // Each function calls its argument with every item of an array, and returns false for a value of another kind.
   bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
   bool visit_numbers(FunctionRef<void(double number)> add_number);
   // Reads the whole value. Throws unsupported if values exceed the budget.
-  Value tree();
+  Value read_tree();
 
  private:
   friend class HeaderReader;

@@ -170,39 +170,39 @@ void KeyValues::begin(std::string_view key, ValueType type) {
   out_.u32(static_cast<std::uint32_t>(type));
 }
 
-void KeyValues::text(std::string_view key, std::string_view value) {
+void KeyValues::add_text(std::string_view key, std::string_view value) {
   begin(key, ValueType::text);
   append_text(out_, value);
 }
 
-void KeyValues::u16(std::string_view key, std::uint16_t value) {
+void KeyValues::add_u16(std::string_view key, std::uint16_t value) {
   begin(key, ValueType::u16);
   out_.u16(value);
 }
 
-void KeyValues::u32(std::string_view key, std::uint64_t value) {
+void KeyValues::add_u32(std::string_view key, std::uint64_t value) {
   if (value > UINT32_MAX)
     throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
   begin(key, ValueType::u32);
   out_.u32(static_cast<std::uint32_t>(value));
 }
 
-void KeyValues::i32(std::string_view key, std::int32_t value) {
+void KeyValues::add_i32(std::string_view key, std::int32_t value) {
   begin(key, ValueType::i32);
   out_.i32(value);
 }
 
-void KeyValues::f32(std::string_view key, double value) {
+void KeyValues::add_f32(std::string_view key, double value) {
   begin(key, ValueType::f32);
   out_.f32(static_cast<float>(value));
 }
 
-void KeyValues::boolean(std::string_view key, bool value) {
+void KeyValues::add_boolean(std::string_view key, bool value) {
   begin(key, ValueType::boolean);
   out_.u8(value ? 1 : 0);
 }
 
-ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_t count) {
+ByteWriter& KeyValues::begin_array(std::string_view key, ValueType items, std::uint64_t count) {
   begin(key, ValueType::array);
   out_.u32(static_cast<std::uint32_t>(items));
   out_.u64(count);
@@ -222,11 +222,11 @@ EntryType KeyValues::choose_type(const Value& value) {
   return common && *common != ValueType::array ? EntryType{ValueType::array, *common} : EntryType{ValueType::text};
 }
 
-void KeyValues::value(std::string_view key, const Value& value, std::optional<EntryType> type) {
+void KeyValues::add_value(std::string_view key, const Value& value, std::optional<EntryType> type) {
   if (!type || !has_entry_type(value, *type)) type = choose_type(value);
   if (type->type == ValueType::array) {
     const auto& items = *value.get_if<Value::Array>();
-    ByteWriter& out = array(key, type->items, items.size());
+    ByteWriter& out = begin_array(key, type->items, items.size());
     for (const Value& item : items) append(out, type->items, item);
     return;
   }

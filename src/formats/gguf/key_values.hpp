@@ -62,24 +62,24 @@ std::optional<EntryType> find_entry_type(std::string_view name);
 class KeyValues {
  public:
   // Each function appends an entry, and throws internal if the key exists.
-  void text(std::string_view key, std::string_view value);
+  void add_text(std::string_view key, std::string_view value);
   // Appends an entry unless the key exists or the text is empty.
-  void text_if_new(std::string_view key, std::string_view value) {
-    if (!value.empty() && !has(key)) text(key, value);
+  void add_text_if_new(std::string_view key, std::string_view value) {
+    if (!value.empty() && !has(key)) add_text(key, value);
   }
-  void u16(std::string_view key, std::uint16_t value);
-  void u32(std::string_view key, std::uint64_t value);  // throws unsupported for more than 32 bits
-  void i32(std::string_view key, std::int32_t value);
-  void f32(std::string_view key, double value);
-  void boolean(std::string_view key, bool value);
+  void add_u16(std::string_view key, std::uint16_t value);
+  void add_u32(std::string_view key, std::uint64_t value);  // throws unsupported for more than 32 bits
+  void add_i32(std::string_view key, std::int32_t value);
+  void add_f32(std::string_view key, double value);
+  void add_boolean(std::string_view key, bool value);
   // Begins an array. The caller appends the items to the returned writer.
-  ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
+  ByteWriter& begin_array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
   // Returns true if the value, or each item of a list, fits the type.
   static bool has_entry_type(const Value& value, const EntryType& type);
   // Appends a value as that type, if it fits, else as the type of choose_type().
-  void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
+  void add_value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
   // Returns the narrowest type that keeps the value: integers become u32, u64, i32 or i64, other numbers f32 or f64.
   // Maps, and arrays whose items have no common type, become JSON text.

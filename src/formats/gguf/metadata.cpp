@@ -38,17 +38,17 @@ void set_special_ids(Attributes& config, const SpecialIds& ids) {
 Metadata::Metadata(HeaderReader& header) {
   header.read_metadata([&](std::string_view key, MetadataValue& value) {
     if (key == kAlignmentKey) {
-      const auto alignment = value.type() == ValueType::u32 ? value.unsigned_integer() : std::nullopt;
+      const auto alignment = value.type() == ValueType::u32 ? value.read_unsigned() : std::nullopt;
       if (!alignment || !std::has_single_bit(*alignment) || *alignment > kMaxAlignment) {
         header.fail("", fmt::format("expected a power of two up to {} as u32", kMaxAlignment), value.position());
       }
       alignment_ = *alignment;
     } else if (is_split_key(key)) {
-      const auto number = value.unsigned_integer();
+      const auto number = value.read_unsigned();
       if (!number) header.fail("", "expected a number of 0 or more", value.position());
       (key == kSplitNumberKey ? split_.number : key == kSplitCountKey ? split_.count : split_.tensors) = *number;
     } else if (!tokens_.read(key, value, header)) {
-      const Value& added = entries_.add(std::string(key), value.tree());
+      const Value& added = entries_.add(std::string(key), value.read_tree());
       const EntryType type{value.type(), value.type() == ValueType::array ? value.item_type() : ValueType::text};
       if (type.items != ValueType::array && type != KeyValues::choose_type(added)) types_.emplace(key, to_string(type));
     }
@@ -173,7 +173,7 @@ std::vector<MetadataKey> list_keys(const Input& input) {
   std::vector<MetadataKey> keys;
   header.read_metadata([&](std::string_view key, MetadataValue& value) {
     std::string type = name_metadata_type(value);
-    keys.push_back({std::string(key), std::move(type), value.tree()});
+    keys.push_back({std::string(key), std::move(type), value.read_tree()});
   });
   return keys;
 }

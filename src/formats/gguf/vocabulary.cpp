@@ -259,23 +259,23 @@ void pad_tokens(GgufTokenizer& form, std::uint64_t embeddings) {
 
 void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValues& out) {
   const std::uint64_t count = form.tokens.size();
-  out.text(make_key("model"), form.model);
-  if (!out.has(make_key("pre"))) out.text(make_key("pre"), form.pre);
-  ByteWriter& texts = out.array(make_key("tokens"), ValueType::text, count);
+  out.add_text(make_key("model"), form.model);
+  if (!out.has(make_key("pre"))) out.add_text(make_key("pre"), form.pre);
+  ByteWriter& texts = out.begin_array(make_key("tokens"), ValueType::text, count);
   for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
-    ByteWriter& scores = out.array(make_key("scores"), ValueType::f32, count);
+    ByteWriter& scores = out.begin_array(make_key("scores"), ValueType::f32, count);
     for (const float score : form.scores) scores.f32(score);
   }
-  ByteWriter& types = out.array(make_key("token_type"), ValueType::i32, count);
+  ByteWriter& types = out.begin_array(make_key("token_type"), ValueType::i32, count);
   for (const std::int32_t type : form.token_type) types.i32(type);
   if (!form.merges.empty()) {
-    ByteWriter& merges = out.array(make_key("merges"), ValueType::text, form.merges.size());
+    ByteWriter& merges = out.begin_array(make_key("merges"), ValueType::text, form.merges.size());
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
   }
   const auto write_id = [&](std::string_view name, const std::optional<std::int32_t>& id) {
     const std::string key = make_key(name);
-    if (id && !out.has(key)) out.u32(key, static_cast<std::uint64_t>(*id));
+    if (id && !out.has(key)) out.add_u32(key, static_cast<std::uint64_t>(*id));
   };
   write_id("bos_token_id", form.bos_token_id);
   write_id("eos_token_id", form.eos_token_id);
@@ -284,22 +284,22 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValu
   write_id("seperator_token_id", form.seperator_token_id);
   const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
     const std::string key = make_key(name);
-    if (flag && !out.has(key)) out.boolean(key, *flag);
+    if (flag && !out.has(key)) out.add_boolean(key, *flag);
   };
   write_flag("add_space_prefix", form.add_space_prefix);
   write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
   write_flag("normalizer.lowercase", form.lowercase);
   if (const std::string& rules = form.precompiled_charsmap;
       !rules.empty() && !out.has(make_key("precompiled_charsmap")))
-    out.array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).text(rules);
-  if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
+    out.begin_array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).text(rules);
+  if (vocabulary.max_length > 0) out.add_u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);
   for (const auto& [key, value] : make_gguf_chat_template(form.chat_template)) {
-    if (!out.has(key)) out.value(key, value);
+    if (!out.has(key)) out.add_value(key, value);
   }
-  out.text_if_new(kGgufTokenizerConfig, write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
-  out.text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
+  out.add_text_if_new(kGgufTokenizerConfig, write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
+  out.add_text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
 }
 
 // Sets the ids that readers assume if the file has none, so that the file states them. Returns what that changes, one

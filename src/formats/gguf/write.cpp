@@ -413,11 +413,11 @@ class GgufFile {
   void make_header(std::size_t index) {
     Part& part = parts_[index];
     KeyValues own;
-    if (alignment_ != kUsualAlignment) own.u32(kAlignmentKey, alignment_);
+    if (alignment_ != kUsualAlignment) own.add_u32(kAlignmentKey, alignment_);
     if (parts_.size() > 1) {
-      own.u16(kSplitNumberKey, static_cast<std::uint16_t>(index));
-      own.u16(kSplitCountKey, static_cast<std::uint16_t>(parts_.size()));
-      own.i32(kSplitTensorsKey, static_cast<std::int32_t>(tensors_.size()));
+      own.add_u16(kSplitNumberKey, static_cast<std::uint16_t>(index));
+      own.add_u16(kSplitCountKey, static_cast<std::uint16_t>(parts_.size()));
+      own.add_i32(kSplitTensorsKey, static_cast<std::int32_t>(tensors_.size()));
     }
     const bool is_first = index == 0;
     part.header.text(kMagic);

@@ -123,9 +123,9 @@ bool has_tokens(const Model& model) {
 
 // Writes that there are no tokens, and the number of ids: llama.cpp does not load a file without tokens otherwise.
 void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, KeyValues& out) {
-  out.text(fmt::format("{}model", kTokenizer), kNoTokenizer);
+  out.add_text(fmt::format("{}model", kTokenizer), kNoTokenizer);
   const std::string size = fmt::format("{}.vocab_size", architecture.name);
-  if (rows > 0 && !out.has(size)) out.u32(size, rows);
+  if (rows > 0 && !out.has(size)) out.add_u32(size, rows);
 }
 
 std::vector<std::string> list_other_losses(const Model& model, const Architecture* architecture) {
@@ -194,7 +194,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   const auto is_byte = [&](const Value& item) { return to_byte(item).has_value(); };
   if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr &&
       std::ranges::all_of(*items, is_byte)) {
-    ByteWriter& bytes = out.array(key, ValueType::u8, items->size());
+    ByteWriter& bytes = out.begin_array(key, ValueType::u8, items->size());
     for (const Value& item : *items) bytes.u8(*to_byte(item));
     return;
   }
@@ -202,10 +202,10 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   const bool own =
       key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
   if (text != nullptr && own && !is_from_gguf(model)) {
-    if (const auto number = parse_number(*text)) return out.value(key, *number);
+    if (const auto number = parse_number(*text)) return out.add_value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);
-  out.value(key, value, type != model.origin.attribute_types.end() ? find_entry_type(type->second) : std::nullopt);
+  out.add_value(key, value, type != model.origin.attribute_types.end() ? find_entry_type(type->second) : std::nullopt);
 }
 
 // Returns replacements of attributes that describe a vocabulary in which two tokens have the same text.
@@ -245,9 +245,9 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
-  if (!named.empty()) out.text("general.architecture", named);
-  if (file_type) out.u32("general.file_type", *file_type);
-  out.u32("general.quantization_version", kQuantizationVersion);
+  if (!named.empty()) out.add_text("general.architecture", named);
+  if (file_type) out.add_u32("general.file_type", *file_type);
+  out.add_u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = make_poise_config(model, architecture, hyperparameters);
   // Attributes are the keys of the model's own file. They are written before the card and the hyperparameters, which
   // then leave out keys that exist.
@@ -269,10 +269,10 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   std::ranges::move(general.losses, std::back_inserter(written.losses));
   if (architecture != nullptr) {
     for (const auto& [key, value] : hyperparameters.entries) {
-      if (!out.has(key)) out.value(key, value);  // an attribute has a value for each layer
+      if (!out.has(key)) out.add_value(key, value);  // an attribute has a value for each layer
     }
   }
-  if (!rest.empty()) out.text(kConfigKey, rest);
+  if (!rest.empty()) out.add_text(kConfigKey, rest);
   std::ranges::copy(hyperparameters.differences, std::back_inserter(written.losses));
   if (model.vocabulary) {
     std::ranges::move(write_vocabulary(model, general.name, count_embedding_rows(model, architecture), out),

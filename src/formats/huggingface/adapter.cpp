@@ -94,7 +94,7 @@ class Reading {
       return report_fault(fmt::format("{}: {}", module, *problem));
     if (!is_utf8(module)) return report_fault(fmt::format("{}: the name is not UTF-8", module));
     try {
-      const std::uint64_t rank = config_.rank(module);
+      const std::uint64_t rank = config_.find_rank(module);
       if (is_sound_ && pair.right->shape[0] != rank)
         return report_fault(fmt::format("{}: B is {} and A is {}, expected rank {}", module,
                                         to_string(pair.left->shape), to_string(pair.right->shape), rank));
@@ -103,7 +103,7 @@ class Reading {
       const bool transposed = pair.embedding || is_stored_in_out(weight, pair);
       if (!pair.embedding && transposed != config_.fan_in_fan_out()) other_order_.push_back(module);
       adapter_.matrices.push_back(
-          {module, weight, {*pair.left, *pair.right, transposed, static_cast<float>(config_.factor(module))}});
+          {module, weight, {*pair.left, *pair.right, transposed, static_cast<float>(config_.find_factor(module))}});
     } catch (const Error& error) {  // a pattern takes too long
       if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::invalid_file) throw;
       report_fault(fmt::format("{}: {}", module, error.message()));

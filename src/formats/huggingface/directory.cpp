@@ -68,7 +68,7 @@ std::vector<DirectoryFile> DirectoryReader::read_other_files(std::vector<Finding
   return files;
 }
 
-std::string DirectoryReader::text(std::string_view name) {
+std::string DirectoryReader::read_member_text(std::string_view name) {
   const SourcePtr source = open(name);
   if (source->size() > kMaxJsonFileBytes)
     throw Error(ErrorKind::invalid_file,
@@ -89,7 +89,7 @@ std::string DirectoryReader::read_readme() {
 Attributes DirectoryReader::read_json_object(std::string_view name, std::vector<Finding>& warnings) {
   const std::string source = container_.path(name).string();
   UnheldNumbers numbers;
-  Value value = parse_json(text(name), source, numbers);
+  Value value = parse_json(read_member_text(name), source, numbers);
   if (!numbers.non_finite.empty())
     warn(warnings, fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers.non_finite, ", ")),
          source);
@@ -123,7 +123,7 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
 });
 
 std::string explain_missing_weights(const Container& directory) {
-  const MemberNames names = directory.names();
+  const MemberNames names = directory.list_names();
   for (const OtherWeights& other : kOtherWeights) {
     const auto found =
         std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(other.ending); });
@@ -135,7 +135,7 @@ std::string explain_missing_weights(const Container& directory) {
 // Returns the only file of the format; std::nullopt if there are several, or if it is a shard.
 std::optional<std::string> find_only_file(const Container& directory, const Format& format) {
   std::vector<std::string> found;
-  for (std::string& name : directory.names()) {
+  for (std::string& name : directory.list_names()) {
     if (name.ends_with(format.info.extension)) found.push_back(std::move(name));
   }
   return found.size() == 1 && found[0].find("-of-") == std::string::npos ? std::optional(found[0]) : std::nullopt;
@@ -167,7 +167,7 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
   const ContainerKind kind = find_container(input).value_or(ContainerKind::directory);
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
-  const std::vector<std::string> folders = find_folders(files->names());
+  const std::vector<std::string> folders = find_folders(files->list_names());
   if (folders.empty()) return files;
   if (warnings != nullptr && folders.size() > 1) {
     constexpr std::size_t kMostBytes = 200;  // the longest name in a message

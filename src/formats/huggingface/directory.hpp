@@ -38,7 +38,7 @@ class DirectoryReader {
   std::vector<DirectoryFile> read_other_files(std::vector<Finding>& warnings);
 
   // Returns the text of a file. Throws invalid_file for more than 256 MiB.
-  std::string text(std::string_view name);
+  std::string read_member_text(std::string_view name);
 
   // Returns the beginning of the model card, with any content, since the card is not part of the model; empty if it is
   // missing.

@@ -192,7 +192,7 @@ Model read(const Input& input, const ReadOptions& options) {
 std::vector<Input> list_weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
-  for (const std::string& name : files.names()) {
+  for (const std::string& name : files.list_names()) {
     const bool is_read = std::ranges::find(model.origin.files, files.locate_file(name)) != model.origin.files.end();
     if (is_read && is_plain_file_name(name) && fs::path(name).extension() == extension && files.has_file(name))
       inputs.push_back({files.path(name), files.open(name)});
@@ -204,7 +204,7 @@ std::vector<Input> list_weight_inputs(const LocatedWeights& weights, const Conta
 // state, training arguments, the same weights in another format. Skips findings that reading the model has reported.
 std::vector<Finding> find_dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
-  for (const std::string& name : files.names()) {
+  for (const std::string& name : files.list_names()) {
     if (!files.has_file(name)) continue;
     try {
       std::ranges::move(find_code_in_file(files.open(name), model.warnings), std::back_inserter(findings));

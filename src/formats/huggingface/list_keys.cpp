@@ -41,7 +41,7 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
 // Returns the usual file of weights, or the first safetensors file; empty if there is none.
 std::string find_first_weights(const Container& directory) {
   if (directory.has(kSingle)) return std::string(kSingle);
-  for (const std::string& name : directory.names()) {
+  for (const std::string& name : directory.list_names()) {
     if (name.ends_with(".safetensors") && directory.has(name)) return name;
   }
   return {};

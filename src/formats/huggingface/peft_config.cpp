@@ -192,15 +192,15 @@ PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults,
   targets_ = read.read_targets();
 }
 
-std::uint64_t PeftConfig::rank(std::string_view module) const {
+std::uint64_t PeftConfig::find_rank(std::string_view module) const {
   const auto found = std::ranges::find_if(ranks_, [&](const auto& row) { return row.first.matches(module); });
   return found == ranks_.end() ? rank_ : found->second;
 }
 
-double PeftConfig::factor(std::string_view module) const {
+double PeftConfig::find_factor(std::string_view module) const {
   const auto found = std::ranges::find_if(alphas_, [&](const auto& row) { return row.first.matches(module); });
   const double alpha = found == alphas_.end() ? alpha_ : found->second;
-  const auto divisor = static_cast<double>(rank(module));
+  const auto divisor = static_cast<double>(find_rank(module));
   return alpha / (root_ ? std::sqrt(divisor) : divisor);
 }
 

@@ -50,8 +50,8 @@ class PeftConfig {
   std::string base_model() const { return base_model_; }
 
   // Each returns a number for a module, by its name in the model. The first pattern that matches counts.
-  std::uint64_t rank(std::string_view module) const;
-  double factor(std::string_view module) const;
+  std::uint64_t find_rank(std::string_view module) const;
+  double find_factor(std::string_view module) const;
   // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.
   std::optional<bool> is_target(std::string_view module) const;
 

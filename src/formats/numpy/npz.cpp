@@ -42,7 +42,7 @@ SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   constexpr std::uint64_t kMost = (1 << 20) + 12;
   for (std::uint64_t count = kUsual;; count = kMost) {
     std::vector<std::byte> bytes(std::min(count, member.bytes));
-    archive.blob(member)->read(0, bytes);
+    archive.make_blob(member)->read(0, bytes);
     const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
                       bytes[6] == std::byte{1} || count == kMost;
     if (fits) return Source::from_memory(std::move(bytes), archive.source()->name());
@@ -71,7 +71,7 @@ ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member
 }
 
 std::vector<Finding> check_objects(const ZipArchive& archive, const ArrayMember& array) {
-  pytorch::PickleFile data = {.bytes = archive.blob(array.member, array.data),
+  pytorch::PickleFile data = {.bytes = archive.make_blob(array.member, array.data),
                               .name = array.member.name,
                               .path = archive.source()->name(),
                               .prefix = array.member.name + ": ",
@@ -113,13 +113,13 @@ class Reader {
     const ZipMember& member = array.member;
     if (numpy::find_dtype(array.header)) {
       try {
-        model_.add(numpy::make_tensor(array.name, array.header, archive_.blob(member, array.data)));
+        model_.add(numpy::make_tensor(array.name, array.header, archive_.make_blob(member, array.data)));
       } catch (const Error& error) {
         throw Error(error.kind(), "npz: " + error.message(), archive_.source()->name(), member.begin);
       }
       return;
     }
-    if (auto texts = numpy::read_texts(array.header, *archive_.blob(member, array.data))) {
+    if (auto texts = numpy::read_texts(array.header, *archive_.make_blob(member, array.data))) {
       texts_.emplace_back(array.name, *std::move(texts));
       return;
     }

@@ -47,16 +47,16 @@ std::optional<TensorProto> read_constant(Message attribute, const Source& source
   const Constant* kind = nullptr;
   std::uint64_t claimed = 0;
   while (attribute.next()) {
-    if (attribute.number() == kAttributeType) claimed = attribute.integer("type");
+    if (attribute.number() == kAttributeType) claimed = attribute.read_integer("type");
     const auto* const row = std::ranges::find(kConstants, attribute.number(), &Constant::field);
     if (row == kConstants.end()) continue;
     if (kind != nullptr && (kind != row || !row->is_list))
       attribute.fail(row->name, "expected a constant with one value, found a second one");
     kind = row;
     if (row->type == kText) {
-      add_piece(attribute, row->name, proto.texts, attribute.place(row->name));
+      add_piece(attribute, row->name, proto.texts, attribute.read_place(row->name));
     } else {
-      add_piece(attribute, row->name, proto.list, attribute.packed(row->name, row->wire));
+      add_piece(attribute, row->name, proto.list, attribute.read_packed(row->name, row->wire));
     }
   }
   if (kind == nullptr) {  // an empty list has no field of its own
@@ -93,8 +93,8 @@ Node read_node(const Message& message, const Source& source) {
   Node node;
   std::string output;
   for (Message fields = message; fields.next();) {
-    if (fields.number() == 2 && output.empty()) output = fields.text("output");
-    if (fields.number() == 4) node.is_constant = fields.text("op_type") == "Constant";
+    if (fields.number() == 2 && output.empty()) output = fields.read_text("output");
+    if (fields.number() == 4) node.is_constant = fields.read_text("op_type") == "Constant";
   }
   for (Message fields = message; fields.next();) {
     if (fields.number() != 5) continue;
@@ -134,8 +134,8 @@ void ValueReader::charge(const Message& message, std::size_t text_bytes) {
     message.fail("values", "they take more memory than a model's description justifies");
 }
 
-std::string ValueReader::text(Message& message, std::string_view field) {
-  std::string text(message.text(field));
+std::string ValueReader::read_text(Message& message, std::string_view field) {
+  std::string text(message.read_text(field));
   charge(message, text.size());
   if (!is_utf8(text)) message.fail(field, "the text is not UTF-8");
   return text;
@@ -145,9 +145,9 @@ Value ValueReader::read_value_info(Message message) {
   Attributes info;
   charge(message);
   while (message.next()) {
-    if (message.number() == 1) info.set("name", text(message, "name"));
+    if (message.number() == 1) info.set("name", read_text(message, "name"));
     if (message.number() == 2) read_type(message.read_message("type", "type"), info);
-    if (message.number() == 3) info.set("doc_string", text(message, "doc_string"));
+    if (message.number() == 3) info.set("doc_string", read_text(message, "doc_string"));
   }
   return info;
 }
@@ -167,7 +167,7 @@ void ValueReader::read_tensor_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       charge(message);
-      into.set("type", name_type(message.integer("elem_type")));
+      into.set("type", name_type(message.read_integer("elem_type")));
     }
     if (message.number() != 2) continue;
     Value::Array shape;
@@ -183,8 +183,8 @@ Value ValueReader::read_dimension(Message message) {
   Value value;
   charge(message);
   while (message.next()) {
-    if (message.number() == 1) value = Value(static_cast<std::int64_t>(message.integer("dim_value")));
-    if (message.number() == 2) value = Value(text(message, "dim_param"));
+    if (message.number() == 1) value = Value(static_cast<std::int64_t>(message.read_integer("dim_value")));
+    if (message.number() == 2) value = Value(read_text(message, "dim_param"));
   }
   return value;
 }
@@ -193,8 +193,8 @@ Attributes::Entry ValueReader::read_entry(Message message) {
   Attributes::Entry entry;
   charge(message);
   while (message.next()) {
-    if (message.number() == 1) entry.first = text(message, "key");
-    if (message.number() == 2) entry.second = Value(text(message, "value"));
+    if (message.number() == 1) entry.first = read_text(message, "key");
+    if (message.number() == 2) entry.second = Value(read_text(message, "value"));
   }
   return entry;
 }
@@ -203,8 +203,8 @@ Attributes::Entry ValueReader::read_operator_set(Message message) {
   Attributes::Entry entry;
   charge(message);
   while (message.next()) {
-    if (message.number() == 1) entry.first = text(message, "domain");
-    if (message.number() == 2) entry.second = Value(static_cast<std::int64_t>(message.integer("version")));
+    if (message.number() == 1) entry.first = read_text(message, "domain");
+    if (message.number() == 2) entry.second = Value(static_cast<std::int64_t>(message.read_integer("version")));
   }
   if (entry.first.empty()) entry.first = "ai.onnx";
   return entry;

@@ -54,12 +54,12 @@ class Reader {
     bool has_graph = false;
     while (message.next()) {
       switch (message.number()) {
-        case 1: set("onnx.ir_version", static_cast<std::int64_t>(message.integer("ir_version"))); break;
-        case 2: set("onnx.producer_name", values_.text(message, "producer_name")); break;
-        case 3: set("onnx.producer_version", values_.text(message, "producer_version")); break;
-        case 4: set("onnx.domain", values_.text(message, "domain")); break;
-        case 5: set("onnx.model_version", static_cast<std::int64_t>(message.integer("model_version"))); break;
-        case 6: set("onnx.doc_string", values_.text(message, "doc_string")); break;
+        case 1: set("onnx.ir_version", static_cast<std::int64_t>(message.read_integer("ir_version"))); break;
+        case 2: set("onnx.producer_name", values_.read_text(message, "producer_name")); break;
+        case 3: set("onnx.producer_version", values_.read_text(message, "producer_version")); break;
+        case 4: set("onnx.domain", values_.read_text(message, "domain")); break;
+        case 5: set("onnx.model_version", static_cast<std::int64_t>(message.read_integer("model_version"))); break;
+        case 6: set("onnx.doc_string", values_.read_text(message, "doc_string")); break;
         case kGraph:
           if (has_graph) message.fail("graph", "it appears twice");
           has_graph = true;
@@ -99,7 +99,7 @@ class Reader {
     std::string name;
     bool has_tensors = false;
     while (function.next()) {
-      if (function.number() == 1) name = function.text("name");
+      if (function.number() == 1) name = function.read_text("name");
       if (function.number() != 7) continue;
       const Node node = read_node(function.read_message("node", "node"), *source_);
       has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
@@ -117,9 +117,9 @@ class Reader {
           ++nodes;
           add_node(graph.read_message("node", "node"));
           break;
-        case 2: set("onnx.graph", values_.text(graph, "name")); break;
+        case 2: set("onnx.graph", values_.read_text(graph, "name")); break;
         case 5: add(read_tensor_proto(graph.read_message("initializer", "initializer"))); break;
-        case 10: set("onnx.graph_doc_string", values_.text(graph, "doc_string")); break;
+        case 10: set("onnx.graph_doc_string", values_.read_text(graph, "doc_string")); break;
         case 11: inputs.push_back(values_.read_value_info(graph.read_message("input", "input"))); break;
         case 12: outputs.push_back(values_.read_value_info(graph.read_message("output", "output"))); break;
         case 15: add(read_sparse_proto(graph.read_message("sparse_initializer", "sparse_initializer"))); break;
@@ -212,9 +212,9 @@ bool is_model(const SourcePtr& source) {
     Message message(*records, "onnx", 0, source->size());
     for (std::size_t fields = 0; message.next(); ++fields) {
       if (fields == kMostFields || std::ranges::find(kFields, message.number()) == kFields.end()) return false;
-      if (message.number() == 1 && message.integer("ir_version") > INT32_MAX) return false;
+      if (message.number() == 1 && message.read_integer("ir_version") > INT32_MAX) return false;
       if (message.number() == kGraph) {
-        message.place("graph");
+        message.read_place("graph");
         has_graph = true;
       }
     }

@@ -193,7 +193,7 @@ class ValueReader {
   Attributes::Entry read_entry(Message message);
   // Reads an OperatorSetIdProto: a domain, by default "ai.onnx", and a version.
   Attributes::Entry read_operator_set(Message message);
-  std::string text(Message& message, std::string_view field);
+  std::string read_text(Message& message, std::string_view field);
 
  private:
   void read_type(Message message, Attributes& into);

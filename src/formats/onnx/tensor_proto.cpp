@@ -192,7 +192,7 @@ std::string_view find_field_name(ListField field) {
 
 void read_list(Message& message, TensorProto& proto) {
   const auto field = static_cast<ListField>(message.number());
-  const Message::Place place = message.packed(find_field_name(field), find_wire(field));
+  const Message::Place place = message.read_packed(find_field_name(field), find_wire(field));
   if (place.begin == place.end) return;
   if (proto.field != ListField::none && proto.field != field)
     message.fail(find_field_name(field),
@@ -204,8 +204,8 @@ void read_list(Message& message, TensorProto& proto) {
 std::pair<std::string, std::string> read_entry(Message entry) {
   std::pair<std::string, std::string> pair;
   while (entry.next()) {
-    if (entry.number() == 1) pair.first = entry.text("key");
-    if (entry.number() == 2) pair.second = entry.text("value");
+    if (entry.number() == 1) pair.first = entry.read_text("key");
+    if (entry.number() == 2) pair.second = entry.read_text("value");
   }
   return pair;
 }
@@ -310,7 +310,7 @@ void add_piece(const Message& message, std::string_view field, Places& places, M
 }
 
 void read_dims(Message& message, Shape& dims) {
-  message.integers("dims", [&](std::uint64_t length) {
+  message.visit_integers("dims", [&](std::uint64_t length) {
     if (length > INT64_MAX) message.fail("dims", "a dimension is negative");
     if (dims.size() == kMaxRank) message.fail("dims", fmt::format("more than {} dimensions", kMaxRank));
     dims.push_back(length);
@@ -323,25 +323,25 @@ TensorProto read_tensor_proto(Message message) {
   while (message.next()) {
     switch (message.number()) {
       case 1: read_dims(message, proto.dims); break;
-      case 2: proto.type = message.integer("data_type"); break;
+      case 2: proto.type = message.read_integer("data_type"); break;
       case 3: message.fail("segment", "tensors in several pieces are not read");
       case 4:
       case 5:
       case 7:
       case 10:
       case 11: read_list(message, proto); break;
-      case 6: add_piece(message, "string_data", proto.texts, message.place("string_data")); break;
-      case 8: proto.name = message.text("name"); break;
+      case 6: add_piece(message, "string_data", proto.texts, message.read_place("string_data")); break;
+      case 8: proto.name = message.read_text("name"); break;
       case 9:
         if (proto.raw) message.fail("raw_data", "it appears twice");
-        proto.raw = message.place("raw_data");
+        proto.raw = message.read_place("raw_data");
         break;
       case 13:
         if (proto.external.size() == kMostExternalKeys)
           message.fail("external_data", fmt::format("more than {} entries", kMostExternalKeys));
         proto.external.push_back(read_entry(message.read_message("external_data", "external_data")));
         break;
-      case 14: proto.is_external = message.integer("data_location") == 1; break;
+      case 14: proto.is_external = message.read_integer("data_location") == 1; break;
       default: break;
     }
   }

@@ -42,7 +42,7 @@ class ArchiveStorages final : public Storages {
       throw Error(ErrorKind::invalid_file, fmt::format("data/{} has {} bytes, {} elements of {} are expected", name.key,
                                                        member.bytes, name.elements, to_string(name.dtype)));
     BlobPtr& blob = blobs_[name.key];
-    if (blob == nullptr) blob = archive_.blob(member);
+    if (blob == nullptr) blob = archive_.make_blob(member);
     return blob;
   }
 
@@ -142,7 +142,7 @@ struct ArchivePickle {
   template <typename Visit>
   auto visit_objects(const Visit& visit) const {
     const std::string& path = archive.source()->name();
-    const WholeBlob bytes(archive.blob(member));
+    const WholeBlob bytes(archive.make_blob(member));
     try {
       const pickle::Pickle pickle = pickle::run(bytes.bytes(), path, member.begin);
       if (pickle.size() < member.bytes)

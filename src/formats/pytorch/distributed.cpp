@@ -350,7 +350,7 @@ Model read(const Input& input, const ReadOptions& options) {
   read_checkpoint(
       metadata, [&](Tensor tensor) { model.add(std::move(tensor)); }, model.warnings);
   model.origin = {input.path, "dcp", 0, {}};
-  for (const std::string& name : open_container(ContainerKind::directory, input.path, nullptr)->names()) {
+  for (const std::string& name : open_container(ContainerKind::directory, input.path, nullptr)->list_names()) {
     if (name != kMetadata && !name.ends_with(kFileExtension)) continue;
     model.origin.files.push_back(input.path / name);
     std::error_code ignored;  // the size of a missing file does not matter here

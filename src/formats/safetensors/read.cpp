@@ -192,7 +192,7 @@ class HeaderParser {
   }
 
   const ElementType& parse_type(std::string_view name, JsonValue& value) const {
-    const auto spelling = value.text();
+    const auto spelling = value.read_text();
     if (!spelling) fail(name, "dtype: expected text");
     const ElementType* type = find_type(*spelling);
     if (type == nullptr)
@@ -205,7 +205,7 @@ class HeaderParser {
                       std::string_view if_more) const {
     Shape result;
     const bool is_array = value.visit_items([&](JsonValue& item) {
-      const auto number = item.unsigned_integer();
+      const auto number = item.read_unsigned();
       if (!number) fail(name, fmt::format("{}: expected non-negative integers", key));
       if (result.size() == most) fail(name, fmt::format("{}: {}", key, if_more));
       result.push_back(*number);

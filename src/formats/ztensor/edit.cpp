@@ -62,9 +62,9 @@ class EncodedMap {
 
   std::string encode() const {
     cbor::Encoder out(order_);
-    out.map(entries_.size());
-    for (const Entry& entry : entries_) out.encoded(entry.encoded);
-    return out.take();
+    out.begin_map(entries_.size());
+    for (const Entry& entry : entries_) out.append_encoded(entry.encoded);
+    return out.release();
   }
 
  private:
@@ -121,13 +121,13 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
   EncodedMap root(order);
   EncodedMap attributes(order);
   std::set<std::string, std::less<>> lists;
-  auto map = in.map();
+  auto map = in.read_map();
   for (std::uint64_t begin = in.position(); map.next(); begin = in.position()) {
     if (map.key() != kAttributes) {
       in.skip();
       root.append(map.key(), get_bytes_since(begin));
     } else if (!in.skip_null()) {
-      auto old = in.map();
+      auto old = in.read_map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
         if (is_list_head(bytes.bytes()[in.position() - range.begin])) lists.emplace(old.key());
         in.skip();
@@ -243,11 +243,11 @@ std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& ra
   const ManifestBytes bytes(source, range);
   cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zTensor: manifest", rules);
   std::vector<MetadataKey> keys;
-  for (auto root = in.map(); root.next();) {
+  for (auto root = in.read_map(); root.next();) {
     if (root.key() != "attributes") {
       in.skip();
     } else if (!in.skip_null()) {
-      for (const auto& [key, value] : in.attributes()) keys.push_back({key, describe_value_type(value), value});
+      for (const auto& [key, value] : in.read_attributes()) keys.push_back({key, describe_value_type(value), value});
     }
   }
   return keys;

@@ -21,18 +21,18 @@ void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor&
 
 Shape parse_shape(cbor::Cursor& in) {
   Shape shape;
-  auto dimensions = in.array();
+  auto dimensions = in.read_array();
   shape.reserve(std::min<std::uint64_t>(dimensions.size_hint(), kMaxRank));
   while (dimensions.next()) {
     if (shape.size() == kMaxRank) in.fail(fmt::format("a rank of more than {}", kMaxRank), in.position());
-    shape.push_back(in.u64());
+    shape.push_back(in.read_u64());
   }
   return shape;
 }
 
 std::string_view parse_type_name(cbor::Cursor& in) {
   const std::uint64_t begin = in.position();
-  const std::string_view text = in.text();
+  const std::string_view text = in.read_text();
   if (text.size() > kMaxTypeNameBytes)
     in.fail(fmt::format("a name of {} bytes, at most {} are allowed", text.size(), kMaxTypeNameBytes), begin);
   return text;

@@ -102,13 +102,13 @@ class ManifestParser1 {
 
   void parse() {
     bool any_objects = false;
-    for (auto root = in_.map(); root.next();) {
+    for (auto root = in_.read_map(); root.next();) {
       if (root.is("version")) {
-        version_ = in_.text();
+        version_ = in_.read_text();
       } else if (root.is("attributes")) {
-        if (!in_.skip_null()) attributes_ = in_.attributes();
+        if (!in_.skip_null()) attributes_ = in_.read_attributes();
       } else if (root.is("generator")) {
-        generator_ = in_.text();
+        generator_ = in_.read_text();
       } else if (root.is("objects") || root.is("tensors")) {
         if (any_objects) in_.fail("expected \"objects\" or \"tensors\", found both", root.key_position());
         is_1_0_ = root.is("tensors");
@@ -136,7 +136,7 @@ class ManifestParser1 {
 
  private:
   void parse_objects() {
-    auto map = in_.map(cbor::Keys::checked_by_caller);
+    auto map = in_.read_map(cbor::Keys::checked_by_caller);
     builder_.reserve(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes1, std::uint64_t{kMaxTensors}}));
     StoredObject object;
     while (map.next()) {
@@ -154,7 +154,7 @@ class ManifestParser1 {
     bool has_format = false;
     bool has_components = false;
     std::string_view dtype;
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (map.is("shape")) {
         has_shape = true;
         object.shape = parse_shape(in_);
@@ -162,7 +162,7 @@ class ManifestParser1 {
         has_format = true;
         object.layout = parse_type_name(in_);
       } else if (map.is("attributes")) {
-        if (!in_.skip_null()) object.attributes = in_.attributes();
+        if (!in_.skip_null()) object.attributes = in_.read_attributes();
       } else if (map.is("components")) {
         has_components = true;
         parse_components(object);
@@ -179,7 +179,7 @@ class ManifestParser1 {
   }
 
   void parse_components(StoredObject& object) {
-    auto map = in_.map();
+    auto map = in_.read_map();
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
       if (object.components.size() == kMaxTensorParts)
@@ -197,16 +197,16 @@ class ManifestParser1 {
     bool has_length = false;
     std::string_view dtype;
     std::string_view type;
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (map.is("dtype")) {
         dtype = parse_type_name(in_);
       } else if (map.is("offset")) {
         has_offset = true;
-        component.offset = in_.u64();
+        component.offset = in_.read_u64();
       } else if (map.is("length") || (map.is("size") && is_1_0_)) {
         if (has_length) in_.fail("expected \"length\" or \"size\", found both", map.key_position());
         has_length = true;
-        component.length = in_.u64();
+        component.length = in_.read_u64();
       } else if (in_.skip_null()) {
         continue;  // other fields may be null, which means that they are missing
       } else if (map.is("type")) {
@@ -214,7 +214,7 @@ class ManifestParser1 {
       } else if (map.is("encoding")) {
         component.encoding = parse_type_name(in_);
       } else if (map.is("uncompressed_length")) {
-        component.decoded_length = in_.u64();
+        component.decoded_length = in_.read_u64();
       } else if (map.is("digest")) {
         component.digest = parse_type_name(in_);
       } else {
@@ -374,7 +374,7 @@ class EntryParser {
     data.position = in_.position();
     missing_ = {"name", "offset", "size", "dtype", "shape", "encoding"};
     attributes_.clear();
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       std::erase(missing_, map.key());
       parse_field(map.key(), map.has_text_key(), object, data);
     }
@@ -386,11 +386,11 @@ class EntryParser {
   void parse_field(std::string_view key, bool is_text, StoredObject& object, Component& data) {
     const std::uint64_t begin = in_.position();
     if (key == "name") {
-      object.name = in_.text();
+      object.name = in_.read_text();
     } else if (key == "offset") {
-      data.offset = in_.u64();
+      data.offset = in_.read_u64();
     } else if (key == "size") {
-      data.length = in_.u64();
+      data.length = in_.read_u64();
     } else if (key == "dtype") {
       const std::string_view spelled = parse_type_name(in_);
       data.dtype = find_spelled_dtype(kSpellings0, spelled).value_or(DType::unknown);
@@ -406,12 +406,12 @@ class EntryParser {
     } else if (key == "checksum") {
       data.digest = parse_type_name(in_);
     } else if (key == "data_endianness") {
-      const std::string_view order = in_.text();
+      const std::string_view order = in_.read_text();
       if (order != "little" && order != "big")
         in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
       object.big_endian = order == "big";
     } else if (is_text) {
-      attributes_.emplace_back(key, in_.value());
+      attributes_.emplace_back(key, in_.read_value());
     } else {
       in_.skip();
     }
@@ -440,7 +440,7 @@ void read_version_0(Model& model, const SourcePtr& source) {
   EntryParser parser(in);
   ModelBuilder1 builder(model, source, range.begin, std::string(kIndexContext));
   StoredObject object;
-  for (auto entries = in.array(); entries.next();) {
+  for (auto entries = in.read_array(); entries.next();) {
     begin_object(object, model.size(), in);
     parser.parse(object);
     builder.add_object(object);

@@ -98,44 +98,44 @@ class ComponentWriter {
 
 void encode_component(cbor::Encoder& out, const StoredComponent& component) {
   const bool encoded = component.encoding != "raw";
-  out.map(3U + (encoded ? 1U : 0U) + (component.digest.empty() ? 0U : 1U));
-  out.member("dtype", component.dtype);
-  out.member("offset", component.offset);
-  out.member("length", component.length);
-  if (encoded) out.member("encoding", component.encoding);
-  if (!component.digest.empty()) out.member("digest", component.digest);
+  out.begin_map(3U + (encoded ? 1U : 0U) + (component.digest.empty() ? 0U : 1U));
+  out.append_member("dtype", component.dtype);
+  out.append_member("offset", component.offset);
+  out.append_member("length", component.length);
+  if (encoded) out.append_member("encoding", component.encoding);
+  if (!component.digest.empty()) out.append_member("digest", component.digest);
 }
 
 std::string encode_object(const Tensor& tensor, std::vector<StoredComponent> components) {
   cbor::Encoder out(cbor::KeyOrder::by_text);
-  out.map(tensor.attributes.empty() ? 3 : 4);
-  out.text("shape");
-  out.array(tensor.shape.size());
-  for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
-  out.member("format", tensor.layout.name());
-  if (!tensor.attributes.empty()) out.member("attributes", tensor.attributes);
-  out.text("components");
-  out.map(components.size());
+  out.begin_map(tensor.attributes.empty() ? 3 : 4);
+  out.append_text("shape");
+  out.begin_array(tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.append_u64(dimension);
+  out.append_member("format", tensor.layout.name());
+  if (!tensor.attributes.empty()) out.append_member("attributes", tensor.attributes);
+  out.append_text("components");
+  out.begin_map(components.size());
   std::ranges::sort(components, {}, &StoredComponent::role);
   for (const StoredComponent& component : components) {
-    out.text(component.role);
+    out.append_text(component.role);
     encode_component(out, component);
   }
-  return out.take();
+  return out.release();
 }
 
 std::string encode_manifest(const Attributes& attributes, const std::map<std::string_view, std::string>& objects) {
   cbor::Encoder out(cbor::KeyOrder::by_text);
-  out.map(attributes.empty() ? 2 : 3);
-  out.member("version", kVersion);
-  if (!attributes.empty()) out.member("attributes", attributes);
-  out.text("objects");
-  out.map(objects.size());
+  out.begin_map(attributes.empty() ? 2 : 3);
+  out.append_member("version", kVersion);
+  if (!attributes.empty()) out.append_member("attributes", attributes);
+  out.append_text("objects");
+  out.begin_map(objects.size());
   for (const auto& [name, object] : objects) {
-    out.text(name);
-    out.encoded(object);
+    out.append_text(name);
+    out.append_encoded(object);
   }
-  return out.take();
+  return out.release();
 }
 
 // Describes groups in version 1.1's terms, not in version 2's. Other attributes stay.

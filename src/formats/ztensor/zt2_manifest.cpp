@@ -84,7 +84,7 @@ class ManifestParser2 {
   Manifest2 parse() {
     Manifest2 manifest;
     bool has_objects = false;
-    for (auto root = in_.map(); root.next();) {
+    for (auto root = in_.read_map(); root.next();) {
       if (root.is("objects")) {
         has_objects = true;
         parse_objects(manifest.shards);  // all shards are known: their key precedes "objects", as keys ascend
@@ -114,15 +114,15 @@ class ManifestParser2 {
 
   Attributes parse_attributes() {
     std::vector<Attributes::Entry> entries;
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       const std::string_view key = parse_name(map);
-      entries.emplace_back(key, in_.value());
+      entries.emplace_back(key, in_.read_value());
     }
     return Attributes::from_unique(std::move(entries));
   }
 
   void parse_shards(Manifest2& manifest) {
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (!map.has_text_key() || !is_shard_name(map.key())) {
         in_.fail(
             fmt::format(
@@ -140,10 +140,10 @@ class ManifestParser2 {
     const std::uint64_t begin = in_.position();
     Shard shard{std::move(name), 0, {}};
     bool has_size = false;
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (map.is("size")) {
         has_size = true;
-        shard.size = in_.u64();
+        shard.size = in_.read_u64();
       } else if (map.is("digest")) {
         shard.digest = parse_digest();
       } else {
@@ -172,7 +172,7 @@ class ManifestParser2 {
   }
 
   void parse_objects(const std::vector<Shard>& shards) {
-    auto map = in_.map();
+    auto map = in_.read_map();
     if (receiver_ != nullptr)
       receiver_->begin(shards,
                        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}}));
@@ -190,7 +190,7 @@ class ManifestParser2 {
     bool has_shape = false;
     bool has_parts = false;
     object.layout = {};
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (map.is("shape")) {
         has_shape = true;
         object.shape = parse_shape(in_);
@@ -214,7 +214,7 @@ class ManifestParser2 {
   }
 
   void parse_parts(StoredObject& object) {
-    auto map = in_.map();
+    auto map = in_.read_map();
     while (map.next()) {
       if (object.components.size() == kMaxTensorParts)
         in_.fail(fmt::format("more than {} parts", kMaxTensorParts), in_.position());
@@ -231,7 +231,7 @@ class ManifestParser2 {
     bool has_encoding = false;
     std::optional<std::string_view> dtype;
     std::string_view type;
-    for (auto map = in_.map(); map.next();) {
+    for (auto map = in_.read_map(); map.next();) {
       if (map.is("dtype")) {
         dtype = parse_type_name(in_);
       } else if (map.is("type")) {
@@ -241,13 +241,13 @@ class ManifestParser2 {
         has_blob = true;
         parse_blob(part);
       } else if (map.is("shard")) {
-        part.shard = in_.text();
+        part.shard = in_.read_text();
         if (part.shard.empty()) in_.fail("expected the name of a shard", map.key_position());
       } else if (map.is("encoding")) {
         has_encoding = true;
         part.encoding = parse_type_name(in_);
       } else if (map.is("decoded_length")) {
-        part.decoded_length = in_.u64();
+        part.decoded_length = in_.read_u64();
       } else if (map.is("digest")) {
         part.digest = parse_digest();
       } else {
@@ -265,8 +265,8 @@ class ManifestParser2 {
     const std::uint64_t begin = in_.position();
     std::array<std::uint64_t, 2> numbers{};
     std::size_t count = 0;
-    for (auto items = in_.array(); items.next(); ++count) {
-      const std::uint64_t number = in_.u64();
+    for (auto items = in_.read_array(); items.next(); ++count) {
+      const std::uint64_t number = in_.read_u64();
       if (count < numbers.size()) numbers[count] = number;
     }
     if (count != numbers.size()) in_.fail(fmt::format("expected [offset, length], found {} numbers", count), begin);

@@ -22,19 +22,19 @@ namespace {
 void encode_part(cbor::Encoder& out, const StoredPart& part, const BlobReference& reference,
                  const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };
-  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) +
-          2 * count(reference.encoded));
-  out.text("blob");
-  out.array(2);
-  out.u64(reference.offset);
-  out.u64(reference.length);
-  if (!part.type.empty()) out.member("type", part.type);
-  out.member("dtype", part.dtype);
-  if (!reference.shard.empty()) out.member("shard", reference.shard);
-  if (!digest.empty()) out.member("digest", digest);
+  out.begin_map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) +
+                2 * count(reference.encoded));
+  out.append_text("blob");
+  out.begin_array(2);
+  out.append_u64(reference.offset);
+  out.append_u64(reference.length);
+  if (!part.type.empty()) out.append_member("type", part.type);
+  out.append_member("dtype", part.dtype);
+  if (!reference.shard.empty()) out.append_member("shard", reference.shard);
+  if (!digest.empty()) out.append_member("digest", digest);
   if (reference.encoded) {
-    out.member("encoding", kZstdSeekable);
-    out.member("decoded_length", part.blob->size());
+    out.append_member("encoding", kZstdSeekable);
+    out.append_member("decoded_length", part.blob->size());
   }
 }
 
@@ -46,19 +46,19 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<BlobRefe
     return cbor::is_key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding);
   });
   cbor::Encoder out(cbor::KeyOrder::by_encoding);
-  out.map(tensor.attributes.empty() ? 3 : 4);
-  out.text("parts");
-  out.map(order.size());
+  out.begin_map(tensor.attributes.empty() ? 3 : 4);
+  out.append_text("parts");
+  out.begin_map(order.size());
   for (const std::size_t i : order) {
-    out.text(tensor.parts[i].role);
+    out.append_text(tensor.parts[i].role);
     encode_part(out, tensor.parts[i], references[i], digests[references[i].digest]);
   }
-  out.text("shape");
-  out.array(tensor.shape.size());
-  for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
-  out.member("layout", tensor.layout);
-  if (!tensor.attributes.empty()) out.member("attributes", tensor.attributes);
-  return out.take();
+  out.append_text("shape");
+  out.begin_array(tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.append_u64(dimension);
+  out.append_member("layout", tensor.layout);
+  if (!tensor.attributes.empty()) out.append_member("attributes", tensor.attributes);
+  return out.release();
 }
 
 struct ByEncoding {
@@ -71,21 +71,21 @@ using EncodedObjects = std::map<std::string_view, std::string, ByEncoding>;
 std::string encode_manifest(const Attributes& attributes, const std::vector<Shard>& shards,
                             const EncodedObjects& objects) {
   cbor::Encoder out(cbor::KeyOrder::by_encoding);
-  out.map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
+  out.begin_map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
   if (!shards.empty()) {
-    out.text("shards");
+    out.append_text("shards");
     Attributes table;
     for (const Shard& shard : shards) table.set(shard.name, Attributes{{"size", shard.size}, {"digest", shard.digest}});
-    out.value(table);
+    out.append_value(table);
   }
-  out.text("objects");
-  out.map(objects.size());
+  out.append_text("objects");
+  out.begin_map(objects.size());
   for (const auto& [name, object] : objects) {
-    out.text(name);
-    out.encoded(object);
+    out.append_text(name);
+    out.append_encoded(object);
   }
-  if (!attributes.empty()) out.member("attributes", attributes);
-  return out.take();
+  if (!attributes.empty()) out.append_member("attributes", attributes);
+  return out.release();
 }
 
 }  // namespace

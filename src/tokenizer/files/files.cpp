@@ -167,7 +167,7 @@ Vocabulary read_tokenizer_json_files(Files& files, std::string_view name) {
 Vocabulary read_tekken_file(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
 const TokenizerClass& find_class(const JsonFile& config) {
-  const auto name = Fields(config.object, "", config.path).text("tokenizer_class");
+  const auto name = Fields(config.object, "", config.path).read_text("tokenizer_class");
   if (!name) return *find_tokenizer_class("");
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;
@@ -245,7 +245,7 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
 
 std::vector<std::string> find_additional_templates(const Container& directory) {
   std::vector<std::string> names;
-  for (const std::string& file : directory.names(kAdditionalTemplates)) {
+  for (const std::string& file : directory.list_names(kAdditionalTemplates)) {
     std::string name = fmt::format("{}/{}", kAdditionalTemplates, file);
     if (is_additional_template(name) && directory.has_file(name)) names.push_back(std::move(name));
   }

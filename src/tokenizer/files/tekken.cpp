@@ -74,9 +74,9 @@ class TekkenReader {
     std::optional<std::uint64_t> rank;
     const std::uint64_t position = item.position();
     const bool object = item.visit_members([&](std::string_view key, JsonValue& value) {
-      if (key == "rank") rank = value.unsigned_integer();
+      if (key == "rank") rank = value.read_unsigned();
       if (key != "token_bytes") return;
-      if (const auto text = value.text()) bytes = decode_base64(*text);
+      if (const auto text = value.read_text()) bytes = decode_base64(*text);
     });
     if (!object || !bytes || rank != tokens_.size())
       fail(fmt::format("vocab: expected a token of rank {} with token_bytes in base64", tokens_.size()), position);
@@ -92,9 +92,9 @@ class TekkenReader {
     std::optional<std::uint64_t> rank;
     const std::uint64_t position = item.position();
     const bool object = item.visit_members([&](std::string_view key, JsonValue& value) {
-      if (key == "rank") rank = value.unsigned_integer();
+      if (key == "rank") rank = value.read_unsigned();
       if (key != "token_str") return;
-      if (const auto found = value.text()) text = std::string(*found);
+      if (const auto found = value.read_text()) text = std::string(*found);
     });
     if (!object || !text || rank != special_.size())
       fail(fmt::format("special_tokens: expected the token of rank {}", special_.size()), position);

@@ -155,7 +155,7 @@ class TokenizerJsonReader {
       std::optional<double> score;
       std::size_t count = 0;
       const bool pair = item.visit_items([&](JsonValue& part) {
-        if (count == 0) text = part.text();
+        if (count == 0) text = part.read_text();
         if (count == 1) {
           const Value tree = part.read_tree();
           score = convert_to_double(&tree);
@@ -170,7 +170,7 @@ class TokenizerJsonReader {
   }
 
   void read_token(std::string_view text, JsonValue& item, std::string_view problem) {
-    const auto id = item.unsigned_integer();
+    const auto id = item.read_unsigned();
     if (!id) fail(problem, item.position());
     add_token(text, *id, item.position());
   }
@@ -193,7 +193,7 @@ class TokenizerJsonReader {
     auto& merges = vocabulary_.merges;
     const std::uint64_t position = item.position();
     if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
-    if (const auto line = item.text()) {
+    if (const auto line = item.read_text()) {
       if (line->starts_with("#version")) return;  // a comment of merges.txt, which the library skips only in this form
       const std::size_t space = std::min(line->find(' '), line->size());
       if (space == line->size() || line->find(' ', space + 1) != std::string_view::npos) {
@@ -206,7 +206,7 @@ class TokenizerJsonReader {
     std::optional<std::string_view> right;
     std::size_t count = 0;
     const bool list = item.visit_items([&](JsonValue& part) {
-      if (count < 2) (count == 0 ? left : right) = part.text();
+      if (count < 2) (count == 0 ? left : right) = part.read_text();
       ++count;
     });
     if (!list || count != 2 || !left || !right) fail("model.merges: expected two tokens", position);

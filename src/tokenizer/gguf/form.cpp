@@ -22,15 +22,15 @@ using gguf_forms::FormBuilder;
 
 // Converts BPE of tokenizer.json, whose tokens are bytes as in GPT-2, or characters as in SentencePiece.
 std::string make_bpe_form(FormBuilder& builder) {
-  const Fields model = *builder.pipeline.map("model");
-  if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
+  const Fields model = *builder.pipeline.find_map("model");
+  if (!model.read_text("continuing_subword_prefix", "").empty() || !model.read_text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
   }
   builder.convert_tokens();
   builder.name_unused_tokens();
   const std::vector<Fields> cuts = gguf_forms::collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
-      std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
+      std::ranges::any_of(cuts, [](const Fields& step) { return step.read_text("type", "") == "ByteLevel"; });
   if (std::string why_not = byte_level ? make_gpt2_form(builder, model, cuts) : make_llama_form(builder, model, cuts);
       !why_not.empty())
     return why_not;
@@ -53,8 +53,8 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
 }};
 
 std::string choose_form(FormBuilder& builder) {
-  const auto model = builder.pipeline.map("model");
-  const std::string type = model ? model->text("type", "") : "";
+  const auto model = builder.pipeline.find_map("model");
+  const std::string type = model ? model->read_text("type", "") : "";
   const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
     return algorithm_row.kind == builder.vocabulary.kind &&
            (algorithm_row.model.empty() || algorithm_row.model == type);
@@ -102,30 +102,30 @@ std::optional<std::int32_t> make_optional_id(std::int32_t id) { return id < 0 ? 
 
 // Returns where Metaspace puts U+2581 in front: "always", "first" (only of a text), or "never".
 std::string read_prepend_scheme(const Fields& metaspace) {
-  return metaspace.text("prepend_scheme", metaspace.boolean("add_prefix_space", true) ? "always" : "never");
+  return metaspace.read_text("prepend_scheme", metaspace.read_boolean("add_prefix_space", true) ? "always" : "never");
 }
 bool has_space_prefix(const Fields& metaspace) { return read_prepend_scheme(metaspace) != "never"; }
 
 // Appends the steps of a part, which may be a Sequence, in order.
 void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
-  if (part.text("type", "") != "Sequence") return steps.push_back(part);
-  for (const Fields& step : part.list(list)) append_steps(step, list, steps);
+  if (part.read_text("type", "") != "Sequence") return steps.push_back(part);
+  for (const Fields& step : part.read_list(list)) append_steps(step, list, steps);
 }
 
 // Describes the steps of a decoder: their types, and the fields that change texts.
 std::vector<std::string> describe_decoder(const Fields& pipeline) {
   std::vector<std::string> steps;
   for (const Fields& step : collect_steps(pipeline, "decoder", "decoders")) {
-    std::string& text = steps.emplace_back(step.text("type", ""));
+    std::string& text = steps.emplace_back(step.read_text("type", ""));
     if (text == "Replace") {
-      text = describe_step(text, {find_pattern(step, "String").value_or(""), step.text("content", "")});
+      text = describe_step(text, {find_pattern(step, "String").value_or(""), step.read_text("content", "")});
     } else if (text == "Strip") {
-      text = describe_step(text, {step.text("content", " "), std::to_string(step.unsigned_integer("start", 0)),
-                                  std::to_string(step.unsigned_integer("stop", 0))});
+      text = describe_step(text, {step.read_text("content", " "), std::to_string(step.read_unsigned("start", 0)),
+                                  std::to_string(step.read_unsigned("stop", 0))});
     } else if (text == "Metaspace") {
-      text = describe_step(text, {step.text("replacement", kSpaceSymbol), has_space_prefix(step) ? "prefix" : ""});
+      text = describe_step(text, {step.read_text("replacement", kSpaceSymbol), has_space_prefix(step) ? "prefix" : ""});
     } else if (text == "WordPiece") {
-      text = describe_step(text, {step.text("prefix", "##"), step.boolean("cleanup", true) ? "cleanup" : ""});
+      text = describe_step(text, {step.read_text("prefix", "##"), step.read_boolean("cleanup", true) ? "cleanup" : ""});
     }
   }
   return steps;
@@ -135,13 +135,13 @@ std::vector<std::string> describe_decoder(const Fields& pipeline) {
 
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list) {
   std::vector<Fields> steps;
-  if (const auto part = pipeline.map(key)) append_steps(*part, list, steps);
+  if (const auto part = pipeline.find_map(key)) append_steps(*part, list, steps);
   return steps;
 }
 
 std::optional<std::string> find_pattern(const Fields& step, std::string_view kind) {
-  const auto pattern = step.map("pattern");
-  return pattern ? pattern->text(kind) : std::nullopt;
+  const auto pattern = step.find_map("pattern");
+  return pattern ? pattern->read_text(kind) : std::nullopt;
 }
 
 std::string describe_step(std::string_view type, const std::vector<std::string>& fields) {
@@ -218,16 +218,16 @@ void FormBuilder::check_spaces() {
 
 void FormBuilder::check_decoder(const std::vector<std::string>& same) {
   if (describe_decoder(pipeline) == same) return;
-  const auto decoder = pipeline.map("decoder");
+  const auto decoder = pipeline.find_map("decoder");
   add_loss(fmt::format("gguf does not hold {}: tokens may become another text",
-                       decoder ? "the decoder " + decoder->text("type", "") : "the absence of a decoder"));
+                       decoder ? "the decoder " + decoder->read_text("type", "") : "the absence of a decoder"));
 }
 
 void FormBuilder::check_added_tokens() {
   const auto is_found = [&](std::size_t id) {
     return is_found_in_prompts(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
   };
-  const bool normalizes = vocabulary.kind == VocabularyKind::pipeline && pipeline.map("normalizer");
+  const bool normalizes = vocabulary.kind == VocabularyKind::pipeline && pipeline.find_map("normalizer");
   std::vector<bool> is_listed(vocabulary.size());
   std::vector<std::string_view> more;
   std::vector<std::string_view> fewer;

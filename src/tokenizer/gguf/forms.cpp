@@ -72,10 +72,11 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
   for (const Fields& step : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
-    const std::string type = step.text("type", "");
-    if (type == "Prepend" && step.text("prepend", "") == kSpaceSymbol) {
+    const std::string type = step.read_text("type", "");
+    if (type == "Prepend" && step.read_text("prepend", "") == kSpaceSymbol) {
       prefix = true;
-    } else if (type == "Replace" && find_pattern(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
+    } else if (type == "Replace" && find_pattern(step, "String") == " " &&
+               step.read_text("content", "") == kSpaceSymbol) {
       escaped = true;
     } else {
       builder.add_loss(
@@ -83,7 +84,7 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
     }
   }
   for (const Fields& step : cuts) {
-    const std::string type = step.text("type", "");
+    const std::string type = step.read_text("type", "");
     if (type == "Metaspace") {
       escaped = true;
       builder.convert_prefix(step);
@@ -105,13 +106,13 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
 // Makes a "llama" vocabulary, in which any pair that makes a token merges, the highest score first.
 std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("llama");
-  if (!model.boolean("byte_fallback", false) || !convert_steps(builder, cuts)) {
+  if (!model.read_boolean("byte_fallback", false) || !convert_steps(builder, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
   if (builder.vocabulary.unk_id >= 0)
     builder.gguf.token_type[static_cast<std::size_t>(builder.vocabulary.unk_id)] =
         find_token_type_number(TokenType::unknown);
-  if (model.boolean("merge_by_score", false)) return {};
+  if (model.read_boolean("merge_by_score", false)) return {};
   rank_by_merges(builder);
   return {};
 }
@@ -179,17 +180,17 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
   std::vector<std::string> expressions;
   for (const Fields& step : cuts) {
-    const std::string type = step.text("type", "");
+    const std::string type = step.read_text("type", "");
     if (type == "ByteLevel") {
-      if (step.boolean("add_prefix_space", true)) return std::nullopt;
-      if (step.boolean("use_regex", true)) expressions.push_back(gpt2);
+      if (step.read_boolean("add_prefix_space", true)) return std::nullopt;
+      if (step.read_boolean("use_regex", true)) expressions.push_back(gpt2);
     } else if (type == "Digits") {
-      expressions.emplace_back(step.boolean("individual_digits", false) ? "\\p{N}" : "\\p{N}+");
-    } else if (type == "Punctuation" && step.text("behavior", "Isolated") == "Contiguous") {
+      expressions.emplace_back(step.read_boolean("individual_digits", false) ? "\\p{N}" : "\\p{N}+");
+    } else if (type == "Punctuation" && step.read_text("behavior", "Isolated") == "Contiguous") {
       expressions.emplace_back(find_gguf_pre_tokenizer(kFalconRow)->expressions.front());
     } else if (const auto expression = type == "Split" ? find_pattern(step, "Regex") : std::nullopt) {
-      const bool inverted = step.boolean("invert", false);
-      if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
+      const bool inverted = step.read_boolean("invert", false);
+      if (step.read_text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
       expressions.push_back(spell_as_rows(*expression));
     } else {
       return std::nullopt;
@@ -200,7 +201,7 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
 
 void name_pre_tokenizer(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   const auto wanted = list_expressions(cuts);
-  const bool whole_words = model.boolean("ignore_merges", false);
+  const bool whole_words = model.read_boolean("ignore_merges", false);
   const auto has_same_cuts = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
            std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
@@ -222,7 +223,7 @@ void convert_merges(FormBuilder& builder, const Fields& model) {
     spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
     builder.gguf.merges.push_back(fmt::format("{} {}", left, right));
   };
-  if (model.boolean("merge_by_score", false)) {
+  if (model.read_boolean("merge_by_score", false)) {
     for (const auto& [left, right] : list_score_merges(builder.vocabulary, index_model_tokens(builder.vocabulary)))
       add(left, right);
   } else {
@@ -240,7 +241,7 @@ std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std:
   convert_merges(builder, model);
   for (const Fields& normalizer : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
     builder.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
-                                 normalizer.text("type", "")));
+                                 normalizer.read_text("type", "")));
   }
   builder.check_decoder({"ByteLevel"});
   return {};
@@ -265,21 +266,21 @@ void convert_separator(FormBuilder& builder) {
 }  // namespace
 
 std::string make_word_piece_form(FormBuilder& builder) {
-  const Fields model = *builder.pipeline.map("model");
+  const Fields model = *builder.pipeline.find_map("model");
   const std::vector<Fields> cuts = collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
-  const std::string prefix = model.text("continuing_subword_prefix", "##");
-  const auto normalizer = builder.pipeline.map("normalizer");
-  const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
-                     cuts.front().text("type", "") == "BertPreTokenizer";
+  const std::string prefix = model.read_text("continuing_subword_prefix", "##");
+  const auto normalizer = builder.pipeline.find_map("normalizer");
+  const bool berts = normalizer && normalizer->read_text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
+                     cuts.front().read_text("type", "") == "BertPreTokenizer";
   if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
   builder.convert_tokens();
   builder.name_unused_tokens();
   builder.set_model("bert");
   builder.gguf.scores.clear();
-  const bool lowercase = normalizer->boolean("lowercase", true);
+  const bool lowercase = normalizer->read_boolean("lowercase", true);
   if (!lowercase) builder.gguf.lowercase = false;
-  if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
-      normalizer->boolean("strip_accents", lowercase) != lowercase) {
+  if (!normalizer->read_boolean("clean_text", true) || !normalizer->read_boolean("handle_chinese_chars", true) ||
+      normalizer->read_boolean("strip_accents", lowercase) != lowercase) {
     builder.add_loss(
         "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
         "some texts get other tokens");
@@ -291,9 +292,9 @@ std::string make_word_piece_form(FormBuilder& builder) {
   }
   const TokenIndex ids = index_model_tokens(builder.vocabulary);
   builder.gguf.unknown_token_id =
-      find_named_token(model, "unk_token", model.text("unk_token", "[UNK]"), {builder.vocabulary, ids});
+      find_named_token(model, "unk_token", model.read_text("unk_token", "[UNK]"), {builder.vocabulary, ids});
   constexpr std::uint64_t kLongestWord = 100;
-  if (const std::uint64_t longest = model.unsigned_integer("max_input_chars_per_word", kLongestWord);
+  if (const std::uint64_t longest = model.read_unsigned("max_input_chars_per_word", kLongestWord);
       longest != kLongestWord) {
     builder.add_loss(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
@@ -344,26 +345,26 @@ std::string make_sentencepiece_unigram_form(FormBuilder& builder) {
 
 // Converts Unigram of tokenizer.json with the steps that llama.cpp has.
 std::string make_unigram_form(FormBuilder& builder) {
-  const Fields model = *builder.pipeline.map("model");
+  const Fields model = *builder.pipeline.find_map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
   builder.convert_tokens();
   builder.name_unused_tokens();
   builder.set_model("t5");
   builder.gguf.add_space_prefix = false;
   builder.gguf.remove_extra_whitespaces = false;
-  builder.gguf.unknown_token_id = static_cast<std::int32_t>(
-      std::min<std::uint64_t>(model.unsigned_integer("unk_id", 0), builder.vocabulary.size()));
+  builder.gguf.unknown_token_id =
+      static_cast<std::int32_t>(std::min<std::uint64_t>(model.read_unsigned("unk_id", 0), builder.vocabulary.size()));
   if (static_cast<std::size_t>(*builder.gguf.unknown_token_id) >= builder.vocabulary.size())
     model.fail("unk_id", "is not the id of a token");
   builder.gguf.token_type[static_cast<std::size_t>(*builder.gguf.unknown_token_id)] =
       find_token_type_number(TokenType::unknown);
   bool stripped = false;
   for (const Fields& step : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
-    const std::string type = step.text("type", "");
+    const std::string type = step.read_text("type", "");
     if (type == "Precompiled" && builder.gguf.precompiled_charsmap.empty()) {
       if (const auto rules = decode_base64(step.require_text("precompiled_charsmap")))
         builder.gguf.precompiled_charsmap = *rules;
-    } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
+    } else if (type == "Strip" && step.read_boolean("strip_left", true) && step.read_boolean("strip_right", true)) {
       stripped = true;
     } else if (type == "Replace" && find_pattern(step, "Regex") == " {2,}") {
       builder.gguf.remove_extra_whitespaces = true;
@@ -374,8 +375,8 @@ std::string make_unigram_form(FormBuilder& builder) {
   }
   bool escaped = false;
   for (const Fields& step : collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers")) {
-    const std::string type = step.text("type", "");
-    if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
+    const std::string type = step.read_text("type", "");
+    if (type == "Metaspace" && step.read_text("replacement", kSpaceSymbol) == kSpaceSymbol) {
       escaped = true;
       builder.convert_prefix(step);
     } else if (type == "WhitespaceSplit") {

@@ -321,7 +321,7 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
   const Fields fields(attributes, "attributes");
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
   const auto list = [&](std::string_view name, auto&& read) {
-    const Value::Array* items = fields.array(key(name));
+    const Value::Array* items = fields.find_array(key(name));
     for (std::size_t i = 0; items != nullptr && i < items->size(); ++i) {
       if (!read((*items)[i])) fields.fail(key(name), fmt::format("item {} has the wrong type", i));
     }
@@ -339,9 +339,9 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
     if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;
     return static_cast<std::int32_t>(*number);
   };
-  const auto flag = [&](std::string_view name) { return fields.boolean(key(name)); };
-  gguf.model = fields.text(key("model"), "");
-  gguf.pre = fields.text(key("pre"), "");
+  const auto flag = [&](std::string_view name) { return fields.read_boolean(key(name)); };
+  gguf.model = fields.read_text(key("model"), "");
+  gguf.pre = fields.read_text(key("pre"), "");
   if (const auto* name = fields.get_if<std::string>("general.name")) gguf.general_name = *name;
   list("tokens", texts(gguf.tokens));
   list("merges", texts(gguf.merges));

@@ -52,17 +52,17 @@ std::size_t measure_space_at_start(std::string_view text) {
 std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
                                           const Normalizer* normalizer) {
   std::vector<AddedToken> tokens;
-  for (const Fields& item : pipeline.list("added_tokens", true)) {
-    const std::uint64_t id = item.unsigned_integer("id", UINT64_MAX);
+  for (const Fields& item : pipeline.read_list("added_tokens", true)) {
+    const std::uint64_t id = item.read_unsigned("id", UINT64_MAX);
     if (id >= vocabulary_size) item.fail("id", fmt::format("expected the id of one of the {} tokens", vocabulary_size));
     AddedToken token{.id = static_cast<TokenId>(id),
                      .content = item.require_text("content"),
                      .text = {},
-                     .single_word = item.boolean("single_word", false),
-                     .lstrip = item.boolean("lstrip", false),
-                     .rstrip = item.boolean("rstrip", false),
-                     .special = item.boolean("special", false)};
-    token.normalized = item.boolean("normalized", !token.special);
+                     .single_word = item.read_boolean("single_word", false),
+                     .lstrip = item.read_boolean("lstrip", false),
+                     .rstrip = item.read_boolean("rstrip", false),
+                     .special = item.read_boolean("special", false)};
+    token.normalized = item.read_boolean("normalized", !token.special);
     if (token.content.size() > kLongest)
       throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} bytes", item.where(), kLongest));
     token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::make_well_formed(token.content))

@@ -35,13 +35,13 @@ class Bpe final : public PieceModel {
   Bpe(const Fields& fields, const ModelContext& context)
       : vocabulary_(context.vocabulary),
         ids_(context.ids),
-        prefix_(fields.text("continuing_subword_prefix", "")),
-        suffix_(fields.text("end_of_word_suffix", "")),
-        fuse_unknown_(fields.boolean("fuse_unk", false)),
-        byte_fallback_(fields.boolean("byte_fallback", false)),
-        ignore_merges_(fields.boolean("ignore_merges", false)),
+        prefix_(fields.read_text("continuing_subword_prefix", "")),
+        suffix_(fields.read_text("end_of_word_suffix", "")),
+        fuse_unknown_(fields.read_boolean("fuse_unk", false)),
+        byte_fallback_(fields.read_boolean("byte_fallback", false)),
+        ignore_merges_(fields.read_boolean("ignore_merges", false)),
         merges_(fields, vocabulary_, ids_, prefix_) {
-    if (const auto unknown = fields.text("unk_token")) {
+    if (const auto unknown = fields.read_text("unk_token")) {
       // A file may name an unknown token that it does not have, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
       unknown_named_ = true;

@@ -157,9 +157,9 @@ class Strip final : public DecodeSink {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : content(fields.text("content", " ")),
-          start(fields.unsigned_integer("start", 0)),
-          stop(fields.unsigned_integer("stop", 0)) {
+        : content(fields.read_text("content", " ")),
+          start(fields.read_unsigned("start", 0)),
+          stop(fields.read_unsigned("stop", 0)) {
       if (content.empty()) fields.fail("content", "is empty");
     }
     std::string content;
@@ -246,9 +246,9 @@ class Metaspace final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : replacement(fields.text("replacement", kSpaceSymbol)),
-          prefixed(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never") !=
-                   "never") {
+        : replacement(fields.read_text("replacement", kSpaceSymbol)),
+          prefixed(fields.read_text("prepend_scheme",
+                                    fields.read_boolean("add_prefix_space", true) ? "always" : "never") != "never") {
       if (replacement.empty()) fields.fail("replacement", "is empty");
     }
     std::string replacement;
@@ -302,7 +302,7 @@ class WordPiece final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : prefix(fields.text("prefix", "##")), cleanup(fields.boolean("cleanup", true)) {}
+        : prefix(fields.read_text("prefix", "##")), cleanup(fields.read_boolean("cleanup", true)) {}
     std::string prefix;
     bool cleanup;
   };
@@ -328,7 +328,7 @@ class WordPiece final : public WholeTokens {
 class Bpe final : public WholeTokens {
  public:
   struct Options {
-    explicit Options(const Fields& fields) : suffix(fields.text("suffix", "</w>")) {
+    explicit Options(const Fields& fields) : suffix(fields.read_text("suffix", "</w>")) {
       if (suffix.empty()) fields.fail("suffix", "is empty");
     }
     std::string suffix;
@@ -354,9 +354,9 @@ class Ctc final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : pad(fields.text("pad_token", "<pad>")),
-          delimiter(fields.text("word_delimiter_token", "|")),
-          cleanup(fields.boolean("cleanup", true)) {
+        : pad(fields.read_text("pad_token", "<pad>")),
+          delimiter(fields.read_text("word_delimiter_token", "|")),
+          cleanup(fields.read_boolean("cleanup", true)) {
       if (delimiter.empty()) fields.fail("word_delimiter_token", "is empty");
     }
     std::string pad;

@@ -22,10 +22,10 @@ Pattern Pattern::read(const Fields& fields, std::string_view key) {
     return text.empty() ? compile("", fields.where()) : Pattern(std::move(text));
   };
   if (const auto* text = fields.get_if<std::string>(key)) return of_text(*text);
-  const auto map = fields.map(key);
+  const auto map = fields.find_map(key);
   if (!map) fields.fail(key, "is missing");
-  if (const auto expression = map->text("Regex")) return compile(*expression, map->where());
-  if (auto text = map->text("String")) return of_text(*std::move(text));
+  if (const auto expression = map->read_text("Regex")) return compile(*expression, map->where());
+  if (auto text = map->read_text("String")) return of_text(*std::move(text));
   fields.fail(key, "expected \"String\" or \"Regex\"");
 }
 

@@ -46,7 +46,7 @@ constexpr std::size_t kBytePiece = 6;  // bytes of "<0x0A>"
 }  // namespace
 
 Merges::Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix)
-    : vocabulary_(vocabulary), ids_(ids), prefix_(prefix), by_score_(model.boolean("merge_by_score", false)) {
+    : vocabulary_(vocabulary), ids_(ids), prefix_(prefix), by_score_(model.read_boolean("merge_by_score", false)) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) longest_ = std::max(longest_, vocabulary.text(id).size());
   by_score_ ? rank_by_score() : read_list(model);
 }
@@ -72,7 +72,7 @@ MergeTable::Merge Merges::find(TokenId left, TokenId right, std::string& buffer)
 
 void Merges::read_list(const Fields& model) {
   const MergeList& merges = vocabulary_.merges;
-  const bool skip_unknown = model.boolean("skip_unknown_merges", false);
+  const bool skip_unknown = model.read_boolean("skip_unknown_merges", false);
   std::size_t first_missing = merges.size();
   const auto record_merges = [&] {
     ranks_.assign(vocabulary_.size(), kNone);

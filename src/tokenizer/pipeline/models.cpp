@@ -23,7 +23,7 @@ constexpr std::array kModels = std::to_array<ModelRow>({
 
 TokenIndex index_model_tokens(const Vocabulary& vocabulary) {
   std::vector<bool> hidden;
-  const auto model = Fields(vocabulary.pipeline, "tokenizer").map("model");
+  const auto model = Fields(vocabulary.pipeline, "tokenizer").find_map("model");
   if (const Value* list = model ? model->find("added_only") : nullptr) {
     const auto* ids = list->get_if<Value::Array>();
     if (ids == nullptr) model->fail("added_only", "expected a list");

@@ -91,10 +91,10 @@ std::string filter(std::string_view text, Keep&& keep) {
 class Bert final : public Normalizer {
  public:
   explicit Bert(const Fields& fields)
-      : clean_(fields.boolean("clean_text", true)),
-        chinese_(fields.boolean("handle_chinese_chars", true)),
-        lower_(fields.boolean("lowercase", true)),
-        strip_(fields.boolean("strip_accents", lower_)) {}
+      : clean_(fields.read_boolean("clean_text", true)),
+        chinese_(fields.read_boolean("handle_chinese_chars", true)),
+        lower_(fields.read_boolean("lowercase", true)),
+        strip_(fields.read_boolean("strip_accents", lower_)) {}
 
   void apply(FrontedText& text) const override {
     if (clean_) apply_by_character(clean, text);
@@ -147,7 +147,7 @@ class Bert final : public Normalizer {
 class Strip final : public Normalizer {
  public:
   explicit Strip(const Fields& fields)
-      : left_(fields.boolean("strip_left", true)), right_(fields.boolean("strip_right", true)) {}
+      : left_(fields.read_boolean("strip_left", true)), right_(fields.read_boolean("strip_right", true)) {}
   void apply(FrontedText& fronted) const override {
     std::string& text = fronted.text;
     std::size_t begin = SIZE_MAX;
@@ -221,7 +221,8 @@ class Replace final : public Normalizer {
 
 class Precompiled final : public Normalizer {
  public:
-  explicit Precompiled(const Fields& fields) : map_(CharsMap::read_base64(fields.text("precompiled_charsmap", ""))) {}
+  explicit Precompiled(const Fields& fields)
+      : map_(CharsMap::read_base64(fields.read_text("precompiled_charsmap", ""))) {}
   void apply(FrontedText& text) const override {
     const std::size_t front = map_.measure_front(text.text, text.front);
     text.text = map_.apply_to_graphemes(text.text);

@@ -35,16 +35,16 @@ void add_template(const Fields& fields, const Context& context, SpecialAround& a
   std::vector<TokenId> before;
   std::vector<TokenId> after;
   bool text_seen = false;
-  const auto specials = fields.map("special_tokens");
-  for (const Fields& item : fields.list("single")) {
-    if (const auto sequence = item.map("Sequence")) {
+  const auto specials = fields.find_map("special_tokens");
+  for (const Fields& item : fields.read_list("single")) {
+    if (const auto sequence = item.find_map("Sequence")) {
       if (text_seen || sequence->require_text("id") != "A") item.fail("Sequence", "expected A, in one item alone");
       text_seen = true;
       continue;
     }
-    const auto special = item.map("SpecialToken");
+    const auto special = item.find_map("SpecialToken");
     if (!special) item.fail("", "expected SpecialToken or Sequence");
-    const auto found = specials ? specials->map(special->require_text("id")) : std::nullopt;
+    const auto found = specials ? specials->find_map(special->require_text("id")) : std::nullopt;
     if (!found) special->fail("id", "is not one of special_tokens");
     const auto* list = found->get_if<Value::Array>("ids");
     if (list == nullptr) found->fail("ids", "expected a list");
@@ -82,7 +82,7 @@ constexpr std::array kRows = std::to_array<Row>({
 void add_step(const Fields& fields, Context& context, SpecialAround& around) {
   count_step(fields, context.steps);
   if (fields.require_text("type") != "Sequence") return find_row(kRows, fields).add(fields, context, around);
-  for (const Fields& step : fields.list("processors")) add_step(step, context, around);
+  for (const Fields& step : fields.read_list("processors")) add_step(step, context, around);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr std::array kBehaviors = std::to_array<BehaviorRow>({
 });
 
 Behavior parse_behavior(const Fields& fields, std::string_view missing) {
-  const std::string name = fields.text("behavior", missing);
+  const std::string name = fields.read_text("behavior", missing);
   const auto* row = std::ranges::find(kBehaviors, name, &BehaviorRow::name);
   if (row == kBehaviors.end())
     fields.fail("behavior", "expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
@@ -201,8 +201,8 @@ class ByteMapper final : public Cutter {
 class ByteLevel final : public Cutter {
  public:
   struct Options {
-    explicit Options(const Fields& fields) : add_prefix_space(fields.boolean("add_prefix_space", true)) {
-      if (fields.boolean("use_regex", true))
+    explicit Options(const Fields& fields) : add_prefix_space(fields.read_boolean("add_prefix_space", true)) {
+      if (fields.read_boolean("use_regex", true))
         pattern = std::make_shared<const Pattern>(Pattern::compile(kGpt2, fields.where()));
     }
     bool add_prefix_space;
@@ -234,10 +234,11 @@ class Metaspace final : public Cutter {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : replacement(fields.text("replacement", kSpaceSymbol)),
-          split(fields.boolean("split", true)),
+        : replacement(fields.read_text("replacement", kSpaceSymbol)),
+          split(fields.read_boolean("split", true)),
           // Older files have add_prefix_space instead of prepend_scheme.
-          scheme(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never")) {
+          scheme(
+              fields.read_text("prepend_scheme", fields.read_boolean("add_prefix_space", true) ? "always" : "never")) {
       if (scheme != "always" && scheme != "never" && scheme != "first")
         fields.fail("prepend_scheme", "expected always, never or first");
       if (replacement.empty()) fields.fail("replacement", "is empty");
@@ -282,7 +283,7 @@ class Metaspace final : public Cutter {
 class FixedLength final : public Cutter {
  public:
   struct Options {
-    explicit Options(const Fields& fields) : length(fields.unsigned_integer("length", 5)) {
+    explicit Options(const Fields& fields) : length(fields.read_unsigned("length", 5)) {
       if (length == 0) fields.fail("length", "is 0");
     }
     std::uint64_t length;
@@ -318,11 +319,11 @@ using Row = StepRow<PreTokenizer>;
 
 PreTokenizer make_split(const Fields& fields) {
   return make_pattern_split(Pattern::read(fields, "pattern"), parse_behavior(fields, "Isolated"),
-                            fields.boolean("invert", false));
+                            fields.read_boolean("invert", false));
 }
 
 PreTokenizer make_digits(const Fields& fields) {
-  const bool individual = fields.boolean("individual_digits", false);
+  const bool individual = fields.read_boolean("individual_digits", false);
   return make_character_split(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
 }
 

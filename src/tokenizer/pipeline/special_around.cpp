@@ -16,7 +16,7 @@ SpecialAround find_usual_special_around(const Vocabulary& vocabulary) {
 }
 
 SpecialAround find_special_around(const Vocabulary& vocabulary) {
-  const auto post = Fields(vocabulary.pipeline, "tokenizer").map(kPostProcessor);
+  const auto post = Fields(vocabulary.pipeline, "tokenizer").find_map(kPostProcessor);
   return post ? read_post_processor(*post, vocabulary.size()) : find_usual_special_around(vocabulary);
 }
 

@@ -40,7 +40,7 @@ Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made
   count_step(fields, count);
   if (fields.require_text("type") != "Sequence") return find_row(rows, fields).make(fields);
   std::vector<Made> all;
-  for (const Fields& step : fields.list(list)) all.push_back(make_steps(rows, list, join, step, count));
+  for (const Fields& step : fields.read_list(list)) all.push_back(make_steps(rows, list, join, step, count));
   return join(std::move(all));
 }
 

@@ -19,7 +19,8 @@ constexpr double kUnknownPenalty = 10;  // an unknown token's score is this much
 
 class Unigram final : public PieceModel {
  public:
-  Unigram(const Fields& fields, const ModelContext& context) : byte_fallback_(fields.boolean("byte_fallback", false)) {
+  Unigram(const Fields& fields, const ModelContext& context)
+      : byte_fallback_(fields.read_boolean("byte_fallback", false)) {
     const Vocabulary& vocabulary = context.vocabulary;
     read_scores(fields, vocabulary);
     double least = std::numeric_limits<double>::infinity();
@@ -31,7 +32,7 @@ class Unigram final : public PieceModel {
     }
     unknown_score_ = least - kUnknownPenalty;
     if (fields.find("unk_id") != nullptr) {
-      const std::uint64_t id = fields.unsigned_integer("unk_id", 0);
+      const std::uint64_t id = fields.read_unsigned("unk_id", 0);
       if (id >= vocabulary.size())
         fields.fail("unk_id", fmt::format("{}, but the vocabulary has {} tokens", id, vocabulary.size()));
       unknown_ = static_cast<TokenId>(id);

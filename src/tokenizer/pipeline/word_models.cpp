@@ -25,9 +25,9 @@ class WordEncoder final : public PieceEncoder {
 class WordPiece final : public PieceModel {
  public:
   WordPiece(const Fields& fields, const ModelContext& context)
-      : prefix_(fields.text("continuing_subword_prefix", "##")),
-        most_characters_(fields.unsigned_integer("max_input_chars_per_word", 100)),
-        unknown_(find_named_token(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
+      : prefix_(fields.read_text("continuing_subword_prefix", "##")),
+        most_characters_(fields.read_unsigned("max_input_chars_per_word", 100)),
+        unknown_(find_named_token(fields, "unk_token", fields.read_text("unk_token", "[UNK]"), context)) {
     for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
       if (context.ids.is_found(static_cast<TokenId>(id)))
         tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));
@@ -70,7 +70,7 @@ class WordPiece final : public PieceModel {
 class WordLevel final : public PieceModel {
  public:
   WordLevel(const Fields& fields, const ModelContext& context) : ids_(context.ids) {
-    if (const auto unknown = context.ids.find(fields.text("unk_token", "<unk>"))) unknown_ = *unknown;
+    if (const auto unknown = context.ids.find(fields.read_text("unk_token", "<unk>"))) unknown_ = *unknown;
   }
 
   std::unique_ptr<PieceEncoder> make_encoder() const override {

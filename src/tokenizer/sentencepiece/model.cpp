@@ -80,8 +80,8 @@ class SentencePieceReader {
     piece.offset = offset;
     while (message.next()) {
       switch (message.number()) {
-        case 1: piece.text = message.text("piece"); break;
-        case 2: piece.score = message.f32("score"); break;
+        case 1: piece.text = message.read_text("piece"); break;
+        case 2: piece.score = message.read_f32("score"); break;
         case 3: piece.type = read_type(message); break;
         default: break;
       }
@@ -90,7 +90,7 @@ class SentencePieceReader {
   }
 
   static TokenType read_type(Message& message) {
-    const std::uint64_t number = message.integer("type");
+    const std::uint64_t number = message.read_integer("type");
     if (const auto type = find_token_type(number)) return *type;
     message.fail("type", fmt::format("{}, expected 1 to 6", number));
   }
@@ -98,14 +98,14 @@ class SentencePieceReader {
   void read_trainer(Message message) {
     // An empty name means the default. SentencePiece compares names only up to a NUL.
     const auto name = [&](std::string_view field, std::string& value) {
-      const std::string_view found = message.text(field);
+      const std::string_view found = message.read_text(field);
       if (!found.empty()) value = found.substr(0, found.find('\0'));
     };
     while (message.next()) {
       switch (message.number()) {
         case 3: trainer_.type = read_model_type(message); break;
-        case 24: trainer_.space_as_suffix = message.boolean("treat_whitespace_as_suffix"); break;
-        case 35: trainer_.byte_fallback = message.boolean("byte_fallback"); break;
+        case 24: trainer_.space_as_suffix = message.read_boolean("treat_whitespace_as_suffix"); break;
+        case 35: trainer_.byte_fallback = message.read_boolean("byte_fallback"); break;
         case 45: name("unk_piece", trainer_.unk); break;
         case 46: name("bos_piece", trainer_.bos); break;
         case 47: name("eos_piece", trainer_.eos); break;
@@ -116,7 +116,7 @@ class SentencePieceReader {
   }
 
   static Trainer::Type read_model_type(Message& message) {
-    const std::uint64_t number = message.integer("model_type");
+    const std::uint64_t number = message.read_integer("model_type");
     if (number < 1 || number > 4) message.fail("model_type", fmt::format("{}, expected 1 to 4", number));
     return static_cast<Trainer::Type>(number);
   }
@@ -124,11 +124,11 @@ class SentencePieceReader {
   static void read_normalizer(Message message, NamedRules& normalizer) {
     while (message.next()) {
       switch (message.number()) {
-        case 1: normalizer.name = message.text("name"); break;
-        case 2: normalizer.rules.charsmap = message.text("precompiled_charsmap"); break;
-        case 3: normalizer.rules.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
-        case 4: normalizer.rules.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
-        case 5: normalizer.rules.escape_whitespaces = message.boolean("escape_whitespaces"); break;
+        case 1: normalizer.name = message.read_text("name"); break;
+        case 2: normalizer.rules.charsmap = message.read_text("precompiled_charsmap"); break;
+        case 3: normalizer.rules.add_dummy_prefix = message.read_boolean("add_dummy_prefix"); break;
+        case 4: normalizer.rules.remove_extra_whitespaces = message.read_boolean("remove_extra_whitespaces"); break;
+        case 5: normalizer.rules.escape_whitespaces = message.read_boolean("escape_whitespaces"); break;
         default: break;
       }
     }
@@ -247,11 +247,11 @@ namespace {
 
 protobuf::MessageWriter make_message(std::string_view name, const NormalizerRules& rules) {
   protobuf::MessageWriter message;
-  if (!name.empty()) message.text(1, name);
-  if (!rules.charsmap.empty()) message.text(2, rules.charsmap);
-  message.boolean(3, rules.add_dummy_prefix);
-  message.boolean(4, rules.remove_extra_whitespaces);
-  message.boolean(5, rules.escape_whitespaces);
+  if (!name.empty()) message.append_text(1, name);
+  if (!rules.charsmap.empty()) message.append_text(2, rules.charsmap);
+  message.append_boolean(3, rules.add_dummy_prefix);
+  message.append_boolean(4, rules.remove_extra_whitespaces);
+  message.append_boolean(5, rules.escape_whitespaces);
   return message;
 }
 
@@ -262,20 +262,20 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
   bool bytes = false;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     protobuf::MessageWriter piece;
-    piece.text(1, vocabulary.text(id));
-    piece.f32(2, vocabulary.score(id));
-    piece.integer(3, static_cast<std::uint64_t>(find_token_type_number(vocabulary.type(id))));
-    model.message(1, piece);
+    piece.append_text(1, vocabulary.text(id));
+    piece.append_f32(2, vocabulary.score(id));
+    piece.append_integer(3, static_cast<std::uint64_t>(find_token_type_number(vocabulary.type(id))));
+    model.append_message(1, piece);
     bytes = bytes || vocabulary.type(id) == TokenType::byte;
   }
   protobuf::MessageWriter trainer;
-  trainer.integer(
+  trainer.append_integer(
       3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram
                                                                                              : Trainer::Type::bpe));
-  trainer.integer(4, vocabulary.size());
+  trainer.append_integer(4, vocabulary.size());
   const NormalizerRules rules = read_normalizer_rules(vocabulary);
-  if (rules.treat_whitespace_as_suffix) trainer.boolean(24, true);
-  trainer.boolean(35, bytes);
+  if (rules.treat_whitespace_as_suffix) trainer.append_boolean(24, true);
+  trainer.append_boolean(35, bytes);
   struct Special {
     std::uint64_t id_field;
     std::uint64_t piece_field;
@@ -283,13 +283,15 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
   };
   for (const Special& special : {Special{40, 45, vocabulary.unk_id}, Special{41, 46, vocabulary.bos_id},
                                  Special{42, 47, vocabulary.eos_id}, Special{43, 48, vocabulary.pad_id}}) {
-    trainer.signed_integer(special.id_field, special.id);
-    if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
+    trainer.append_signed(special.id_field, special.id);
+    if (special.id >= 0)
+      trainer.append_text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
   }
-  model.message(2, trainer);
-  model.message(3, make_message(vocabulary.normalizer, rules));
-  if (const auto denormalizer = read_denormalizer_rules(vocabulary)) model.message(5, make_message("", *denormalizer));
-  return model.take();
+  model.append_message(2, trainer);
+  model.append_message(3, make_message(vocabulary.normalizer, rules));
+  if (const auto denormalizer = read_denormalizer_rules(vocabulary))
+    model.append_message(5, make_message("", *denormalizer));
+  return model.release();
 }
 
 }  // namespace poise

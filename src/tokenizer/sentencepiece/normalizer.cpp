@@ -31,7 +31,7 @@ std::string read_charsmap(const Fields& normalizer) {
 }
 
 bool reads_prepend_first(const Fields& pipeline) {
-  const auto scheme = pipeline.text(kScheme);
+  const auto scheme = pipeline.read_text(kScheme);
   if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
   return scheme.has_value();
 }
@@ -40,22 +40,22 @@ bool reads_prepend_first(const Fields& pipeline) {
 
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary) {
   const Fields pipeline(vocabulary.pipeline, "tokenizer");
-  const auto normalizer = pipeline.map(kNormalizer);
+  const auto normalizer = pipeline.find_map(kNormalizer);
   return {.charsmap = normalizer ? read_charsmap(*normalizer) : std::string(),
           .add_dummy_prefix = vocabulary.add_dummy_prefix,
           .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
-          .escape_whitespaces = pipeline.boolean(kEscape, true),
-          .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false),
+          .escape_whitespaces = pipeline.read_boolean(kEscape, true),
+          .treat_whitespace_as_suffix = pipeline.read_boolean(kSuffix, false),
           .prepend_first = reads_prepend_first(pipeline)};
 }
 
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary) {
-  const auto rules = Fields(vocabulary.pipeline, "tokenizer").map(kDenormalizer);
+  const auto rules = Fields(vocabulary.pipeline, "tokenizer").find_map(kDenormalizer);
   if (!rules) return std::nullopt;
   return NormalizerRules{.charsmap = read_charsmap(*rules),
-                         .add_dummy_prefix = rules->boolean(kPrefix, true),
-                         .remove_extra_whitespaces = rules->boolean(kRemove, true),
-                         .escape_whitespaces = rules->boolean(kEscape, true)};
+                         .add_dummy_prefix = rules->read_boolean(kPrefix, true),
+                         .remove_extra_whitespaces = rules->read_boolean(kRemove, true),
+                         .escape_whitespaces = rules->read_boolean(kEscape, true)};
 }
 
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {

@@ -40,7 +40,7 @@ using testing::UnorderedElementsAreArray;
 template <typename Value>
 std::vector<std::byte> stored(const Value& value, const gguf::EntryType& type) {
   gguf::KeyValues entry;
-  entry.value("k", value, type);
+  entry.add_value("k", value, type);
   return {entry.bytes().begin() + 8 + 1 + 4, entry.bytes().end()};  // after the key and its type
 }
 

@@ -17,7 +17,7 @@ class BrokenFolder final : public Container {
   explicit BrokenFolder(ErrorKind kind) : Container(ContainerKind::directory, "folder"), error_(kind) {}
 
   std::filesystem::path locate_file(std::string_view name) const override { return path(name); }
-  MemberNames names(std::string_view) const override { return {"tokenizer.json"}; }
+  MemberNames list_names(std::string_view) const override { return {"tokenizer.json"}; }
   bool has(std::string_view name) const override { return name == "tokenizer.json"; }
   bool has_file(std::string_view name) const override { return has(name); }
   SourcePtr open(std::string_view name) const override { throw Error(error_, "it does not open", path(name).string()); }
