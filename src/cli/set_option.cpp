@@ -68,8 +68,8 @@ CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values,
   const auto add_files = [&values](const std::vector<std::string>& given) {
     for (const std::string& setting : given) values.push_back(convert_file_setting(setting));
   };
-  make_repeatable(command.add_option_function<std::vector<std::string>>("--set-file", add_files,
-                                                                        "The same as --set KEY=@FILE"))
+  make_repeatable(
+      command.add_option_function<std::vector<std::string>>("--set-file", add_files, "The same as --set KEY=@FILE"))
       ->type_name("KEY=FILE");
   return option;
 }
