@@ -12,12 +12,12 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
 #include "ops/transform/revision.hpp"
 #include "ops/transform/token_axes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 #include "views/first_rows.hpp"
 
@@ -74,17 +74,6 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
   return found;
 }
 
-// Keeps the ids below `size` in a map of ids to objects, as tokenizer_config.json has it.
-Value keep_ids(const Value& value, std::uint64_t size) {
-  const auto* map = value.get_if<Attributes>();
-  if (map == nullptr) return value;
-  std::vector<Attributes::Entry> kept;
-  std::ranges::copy_if(*map, std::back_inserter(kept), [&](const Attributes::Entry& entry) {
-    return parse_number_text<std::uint64_t>(entry.first).value_or(0) < size;
-  });
-  return Attributes::from_unique(std::move(kept));
-}
-
 void cut_tokens(Revision& revision, std::uint64_t size) {
   Model& model = revision.model;
   const std::size_t before = model.vocabulary ? model.vocabulary->size() : 0;
@@ -92,7 +81,7 @@ void cut_tokens(Revision& revision, std::uint64_t size) {
   const std::size_t merges = model.vocabulary->merges.size();
   model.vocabulary = keep_first_tokens(*std::move(model.vocabulary), static_cast<std::size_t>(size));
   if (const Value* added = model.vocabulary->tokenizer_config.find("added_tokens_decoder"))
-    model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_ids(*added, size));
+    model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_listed_ids(*added, size));
   std::erase_if(model.origin.other_files, [](const DirectoryFile& file) {
     return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
   });

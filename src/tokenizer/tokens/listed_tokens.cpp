@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/number_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/fields.hpp"
 
@@ -160,6 +162,16 @@ Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added,
   Value::Array list;
   for (auto& [id, entry] : tokens) list.emplace_back(std::move(entry));
   return list;
+}
+
+Value keep_listed_ids(const Value& decoder, std::uint64_t size) {
+  const auto* map = decoder.get_if<Attributes>();
+  if (map == nullptr) return decoder;
+  std::vector<Attributes::Entry> kept;
+  std::ranges::copy_if(*map, std::back_inserter(kept), [&](const Attributes::Entry& entry) {
+    return parse_number_text<std::uint64_t>(entry.first).value_or(0) < size;
+  });
+  return Attributes::from_unique(std::move(kept));
 }
 
 std::uint64_t read_listed_id(const Value& token) { return *get_member<std::uint64_t>(token, "id"); }

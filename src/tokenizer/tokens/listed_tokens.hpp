@@ -53,6 +53,9 @@ std::vector<std::string> collect_special_texts(const JsonFile& config, const Jso
 // kMaxTokens and above, a missing text, or two tokens of added_tokens.json with one id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
+// Returns added_tokens_decoder without the ids from `size` on. Returns other values than an object as they are.
+Value keep_listed_ids(const Value& decoder, std::uint64_t size);
+
 // Each function returns the id or the text of an item of read_listed_tokens()'s list.
 std::uint64_t read_listed_id(const Value& token);
 const std::string& read_listed_text(const Value& token);

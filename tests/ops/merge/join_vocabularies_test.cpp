@@ -149,6 +149,20 @@ TEST(JoinVocabularies, AddedTokens) {
   EXPECT_EQ(decoder->find("3")->get_if<Attributes>()->find("id"), nullptr);
 }
 
+// added_tokens_decoder may list a token that has no row: its id goes to a token of the other model.
+TEST(JoinVocabularies, ListedTokensWithoutRow) {
+  const auto make = [](const std::string& text) { return Attributes{{"content", text}, {"special", true}}; };
+  Vocabulary a = make_pipeline("BPE", {{"a"}, {"<x>", 0, TokenType::control}});
+  a.tokenizer_config.set("added_tokens_decoder", Attributes{{"1", make("<x>")}, {"2", make("[PAD]")}});
+  const Vocabulary b = make_pipeline("BPE", {{"a"}, {"<y>", 0, TokenType::control}});
+  Vocabulary joined = join(a, b).vocabulary;
+  const auto* decoder = joined.tokenizer_config.get_if<Attributes>("added_tokens_decoder");
+  ASSERT_EQ(decoder->size(), 2U);
+  EXPECT_EQ(*decoder->find("2")->get_if<Attributes>()->get_if<std::string>("content"), "<y>");
+  joined = join(a, make_pipeline("BPE", {{"a"}, {"b"}})).vocabulary;
+  EXPECT_EQ(joined.tokenizer_config.get_if<Attributes>("added_tokens_decoder")->size(), 1U);
+}
+
 // One vocabulary lists its merges; those of the other follow from scores.
 TEST(JoinVocabularies, MergesOfScores) {
   Vocabulary listed = make_pipeline("BPE", {{"a"}, {"b"}, {"c"}, {"ab"}});
