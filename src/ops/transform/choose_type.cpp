@@ -170,7 +170,8 @@ class ChooseType final : public Step {
     }
     const bool is_f32 = always_f32 || (type->quantized() && is_small);
     const StoredType result = is_f32 ? StoredType{} : choose_type_for_rows(*type, row_length);
-    if (is_stored_as_type(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows))
+    const bool encodes_again = plan.is_by_budget && conversion_.types->encodes_again;
+    if (!encodes_again && is_stored_as_type(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows))
       return std::nullopt;
     return result;
   }

@@ -29,6 +29,7 @@ struct MatrixTypes {
   // By names in the convention of the target's readers; std::nullopt: the matrix keeps its type.
   std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
   std::optional<StoredType> others = {};  // for matrices that `chosen` does not list
+  bool encodes_again = false;             // true if a matrix that already has its type gets new codes, too
 };
 
 // Describes the whole conversion, as steps see it.
