@@ -49,6 +49,8 @@ class RecipeReader {
     recipe.file = path_;
     const YamlNode* models = nullptr;
     const YamlNode* slices = nullptr;
+    const YamlNode* tokenizer_source = nullptr;
+    const YamlNode* tokenizer = nullptr;
     read_map(root, "",
              {{"merge_method", [&](const YamlNode& node) { recipe.method = read_text(node, "merge_method"); }},
               {"models", [&](const YamlNode& node) { models = &node; }},
@@ -57,10 +59,15 @@ class RecipeReader {
               {"parameters", [&](const YamlNode& node) { recipe.settings = read_settings(node); }},
               {"dtype", [&](const YamlNode& node) { set_type(recipe, node, "dtype", false); }},
               {"out_dtype", [&](const YamlNode& node) { set_type(recipe, node, "out_dtype", true); }},
-              {"tokenizer_source", [&](const YamlNode& node) { set_tokenizer(recipe, node, "tokenizer_source"); }},
+              {"tokenizer_source",
+               [&](const YamlNode& node) {
+                 if (node.kind != NodeKind::null) tokenizer_source = &node;
+                 set_tokenizer(recipe, node, "tokenizer_source");
+               }},
               {"tokenizer",
                [&](const YamlNode& node) {
                  if (node.kind == NodeKind::null) return;
+                 tokenizer = &node;
                  recipe.tokenizer_source = "union";  // mergekit's value if the map has no source
                  read_map(node, "tokenizer",
                           {{"source", [&](const YamlNode& source) { set_tokenizer(recipe, source, "source"); }}});
@@ -69,6 +76,8 @@ class RecipeReader {
     if (recipe.method.empty()) fail_missing(root, "merge_method", "name a method such as linear");
     if (models == nullptr && slices == nullptr) fail_missing(root, "models", "list models to merge, or slices of them");
     if (models != nullptr && slices != nullptr) fail_line(root, "both models and slices are given: keep one of them");
+    if (tokenizer_source != nullptr && tokenizer != nullptr)
+      fail_line(*tokenizer, "both tokenizer_source and tokenizer are given: keep one of them");
     if (models != nullptr) {
       recipe.slices.push_back({.sources = read_sources(*models, "models", false), .settings = {}});
     } else {
