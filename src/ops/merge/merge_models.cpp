@@ -18,6 +18,7 @@
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "io/hub_cache.hpp"
+#include "ops/block_recipe.hpp"
 #include "ops/merge/token_rows.hpp"
 #include "ops/transform/layer_list.hpp"
 #include "views/dense.hpp"
@@ -350,8 +351,13 @@ class ModelMerge {
       const Tensor& tensor = *inputs[i];
       const std::string model = show_name(get_model(*sources[i]));
       if (tensor.shape != own.shape) {
-        add_fault(faults_, fmt::format("{}: {} has the shape {}, expected {}", name, model, to_string(tensor.shape),
-                                       to_string(own.shape)));
+        // Models of other sizes differ in the other axis.
+        const bool has_other_tokens = !tokens_ && is_embedding_or_output(name) && tensor.shape.size() == 2 &&
+                                      own.shape.size() == 2 && tensor.shape.back() == own.shape.back();
+        add_fault(faults_,
+                  fmt::format("{}: {} has the shape {}, expected {}{}", name, model, to_string(tensor.shape),
+                              to_string(own.shape),
+                              has_other_tokens ? "; tokenizer_source merges models with different tokens" : ""));
         fits = false;
       } else if (has_float_elements(own) != has_float_elements(tensor)) {
         add_fault(faults_, fmt::format("{}: {} has it as {}, which does not merge with {}", name, model,
