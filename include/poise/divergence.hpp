@@ -16,6 +16,10 @@ namespace poise {
 // The largest number of tokens that measure_on_text() uses, from the beginning.
 inline constexpr std::size_t kMeasuredTokens = 512;
 
+// The largest number of bytes that measure_on_text() uses, from the beginning. Tokens are much shorter, on the average,
+// than the share of one of them.
+inline constexpr std::size_t kMeasuredBytes = 1 << 20;
+
 // Returns a measure on texts with empty lines between them, each between BOS and EOS where the vocabulary has these, as
 // in `poise run --perplexity`. The first kMeasuredTokens tokens count; a text that is longer than the model's context
 // is cut there. Each call of the measure computes them once. It keeps the scores of the unchanged model, 4 bytes for

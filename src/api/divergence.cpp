@@ -25,11 +25,8 @@ namespace {
 
 static_assert(kMeasuredTokens <= TextDivergence::kMostTokens);
 
-// The part of a text that is encoded. Tokens are much shorter, on the average, than the share of one of them.
-constexpr std::size_t kMostBytes = 1 << 20;
-
 std::string cut_text(std::string_view text) {
-  std::size_t size = std::min(text.size(), kMostBytes);
+  std::size_t size = std::min(text.size(), kMeasuredBytes);
   constexpr unsigned char kContinuation = 0x80;
   constexpr unsigned char kMask = 0xC0;
   while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & kMask) == kContinuation) --size;
@@ -100,9 +97,11 @@ class ModelOnText {
     try {
       auto weights = load_weights(model);
       require_output(*weights);
+      (void)weights->tokenizer();  // without one it is refused
       return weights;
     } catch (const Error& error) {
-      throw Error(error.kind(), "a text weighs the matrices of a model that runs: " + error.message(), error.path());
+      throw Error(error.kind(), "a text weighs the matrices of a model that runs: " + error.message(),
+                  error.path().empty() ? model.origin.path.string() : error.path());
     }
   }
 
@@ -163,7 +162,7 @@ MakeDivergenceMeasure measure_on_text(std::string_view text) {
 
 MakeDivergenceMeasure measure_on_text_file(const std::filesystem::path& file) {
   const auto source = Source::open(file, IoMode::read);
-  return measure_on_text(read_text(*source, std::min<std::uint64_t>(source->size(), kMostBytes + 1)));
+  return measure_on_text(read_text(*source, std::min<std::uint64_t>(source->size(), kMeasuredBytes + 1)));
 }
 
 }  // namespace poise

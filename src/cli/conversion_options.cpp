@@ -155,8 +155,9 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
       "first 512 tokens count; - is standard input",
       [&options, require_budget](const std::string& text) {
         require_budget("--text");
-        options.budget->divergence = measure_on_text(read_text_file(text));
+        options.budget->divergence = measure_on_text(read_text_beginning(text, kMeasuredBytes + 1));
       })
+      ->check(make_nonempty_check())
       ->needs(quantize);
   command
       .add_option("--imatrix", options.imatrix,

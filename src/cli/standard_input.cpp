@@ -41,6 +41,14 @@ std::string read_text_file(const std::string& path) {
   });
 }
 
+std::string read_text_beginning(const std::string& path, std::size_t bytes) {
+  if (path == "-") return TextInput().read_beginning(bytes);
+  return share_text([&] {
+    const File file = open_file(path, "rb");
+    return TextInput(file.get(), path).read_beginning(bytes);
+  });
+}
+
 std::string name_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 std::string read_prompt_file(const std::string& path) {
@@ -60,6 +68,12 @@ bool has_piped_input() {
 
 std::string TextInput::read_all() {
   while (fill()) {
+  }
+  return std::move(buffer_);
+}
+
+std::string TextInput::read_beginning(std::size_t bytes) {
+  while (buffer_.size() < bytes && fill()) {
   }
   return std::move(buffer_);
 }

@@ -29,6 +29,8 @@ class TextInput {
 
   // Returns the whole text. Throws unsupported for more than 256 MiB.
   std::string read_all();
+  // Returns the text up to its end, or `bytes` of it and perhaps some more.
+  std::string read_beginning(std::size_t bytes);
   // Sets `line` to the next line, without its end, as soon as it arrives. Returns false after the last one. Throws
   // unsupported for a line of more than 256 MiB.
   bool read_line(std::string& line);
@@ -50,6 +52,8 @@ class TextInput {
 // Returns the text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for
 // more than 256 MiB, and bad_argument if another option has read standard input.
 std::string read_text_file(const std::string& path);
+// Returns the same for a text that may be longer: `bytes` of its beginning, and perhaps some more.
+std::string read_text_beginning(const std::string& path, std::size_t bytes);
 // Returns "standard input" for "-", else the path.
 std::string name_text_file(const std::string& path);
 
