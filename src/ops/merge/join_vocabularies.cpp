@@ -130,6 +130,11 @@ std::string join_pair(const std::pair<std::string_view, std::string_view>& pair,
   return std::string(pair.first).append(right);
 }
 
+// Returns the score minus 1, or the next lower number where float32 has none between.
+float find_lower_score(float score) {
+  return std::min(score - 1, std::nextafter(score, std::numeric_limits<float>::lowest()));
+}
+
 double read_score(const Vocabulary& vocabulary, std::size_t id) {
   const auto* wide = get_model(vocabulary).get_if<Value::Array>(kScores);
   if (wide != nullptr && id < wide->size()) {
@@ -215,7 +220,8 @@ class VocabularyUnion {
     std::vector<float> scores(ids.size());
     if (by_score_) {
       // Lower scores than those of all tokens before: merges of these come first.
-      for (const std::size_t i : order_by_merges(other.vocabulary, ids)) scores[i] = least_score_ -= 1;
+      for (const std::size_t i : order_by_merges(other.vocabulary, ids))
+        scores[i] = least_score_ = find_lower_score(least_score_);
     } else {
       for (std::size_t i = 0; i < ids.size(); ++i) scores[i] = other.vocabulary.score(ids[i]);
     }

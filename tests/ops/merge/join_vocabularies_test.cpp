@@ -149,6 +149,20 @@ TEST(JoinVocabularies, AddedTokens) {
   EXPECT_EQ(decoder->find("3")->get_if<Attributes>()->find("id"), nullptr);
 }
 
+// The order of new tokens stays where float32 has no place for steps of 1.
+TEST(JoinVocabularies, LargeScores) {
+  const auto make = [](const std::vector<std::pair<std::string, float>>& tokens) {
+    Vocabulary vocabulary;
+    vocabulary.kind = VocabularyKind::sentencepiece_bpe;
+    for (const auto& [text, score] : tokens) vocabulary.add(text, score, TokenType::normal);
+    return vocabulary;
+  };
+  const Vocabulary own = make({{"a", -1e9F}, {"b", -1e9F}, {"c", -1e9F}});
+  const Vocabulary joined = join(own, make({{"a", 0}, {"b", 0}, {"c", 0}, {"ab", -2}, {"bc", -1}})).vocabulary;
+  EXPECT_GT(-1e9F, joined.score(4));
+  EXPECT_GT(joined.score(4), joined.score(3));
+}
+
 // added_tokens_decoder may list a token that has no row: its id goes to a token of the other model.
 TEST(JoinVocabularies, ListedTokensWithoutRow) {
   const auto make = [](const std::string& text) { return Attributes{{"content", text}, {"special", true}}; };
