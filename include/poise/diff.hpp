@@ -36,8 +36,8 @@ struct TensorDifference {
   What what = What::values;
   std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
-  // Measures the distance of two tensors with the same shape, of real numbers, complex numbers or integers. Compares
-  // floating-point numbers in the precision of the wider type, integers exactly.
+  // Holds the distance of two tensors with the same shape, of real numbers, complex numbers or integers. Numbers are
+  // compared as float64 if one tensor has that type, integers exactly, and all others as float32.
   struct Values {
     std::uint64_t different = 0;  // number of elements that differ
     double max_absolute = 0;

@@ -28,7 +28,7 @@ struct VerifyReport {
   // All errors and warnings, in file order. A fault in bytes that several tensors share is listed at the first one.
   std::vector<Finding> faults;
 
-  // The number of errors, and that of warnings, in `faults`.
+  // Each function returns the number of errors, or that of warnings, in `faults`.
   std::size_t errors() const;
   std::size_t warnings() const;
 };

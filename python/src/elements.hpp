@@ -49,7 +49,8 @@ class Elements {
   Elements(const Elements& elements, Strided place)
       : owner_(elements.owner_), tensor_(elements.tensor_), place_(std::move(place)) {}
 
-  // Keep the model open while the result exists. Throw bad_argument when the model is closed. Require: the GIL.
+  // Each function keeps the model open while its result exists. Throws bad_argument when the model is closed. Requires:
+  // the GIL.
   HeldElements hold() const { return {owner_->use(), tensor_, place_}; }
   std::shared_ptr<const Tensor> tensor() const { return {owner_->use(), tensor_}; }
   const Strided& place() const { return place_; }

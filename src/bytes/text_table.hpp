@@ -92,7 +92,8 @@ class TextTable {
     return insert(fetch(text), text, position, text_at);
   }
 
-  // insert() in two steps: fetch() makes room and fetches memory, which takes a while; insert() uses what it returns.
+  // These functions are insert() in two steps: fetch() makes room and fetches memory, which takes a while; insert()
+  // gets its result.
   std::uint32_t fetch(std::string_view text) {
     if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);

@@ -128,7 +128,7 @@ class Run {
                                 names.size() == 1 ? "has" : "have"));
   }
 
-  // Throws for --template and --parse-special without a conversation.
+  // Throws for --template and --parse-special without a conversation or --prompts.
   void require_conversation() const {
     if (options_.conversation.is_given() || !options_.prompts.file.empty()) return;
     if (!options_.conversation.template_file.empty())

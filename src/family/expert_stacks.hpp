@@ -26,9 +26,10 @@ class ExpertLayer {
   // `prefix` is the beginning of the names above. Converted tensors go to `out`.
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
-  // Codes stay only between stacks [experts, out, in] in the layout of MXFP4 and separate blocks of MXFP4, which
-  // llama.cpp has; blocks of other types stay as rows of blocks. Throws invalid_file (without path) for tensors that
-  // are missing or do not fit each other.
+  // Makes the tensors of another form. Stacks [experts, out, in] in the layout of MXFP4 become separate blocks of
+  // MXFP4, which llama.cpp has, and these become such stacks, with the same codes. Blocks of other types stay blocks
+  // when such stacks are separated or joined. All other numbers become dense. Throws invalid_file (without path) for
+  // tensors that are missing or do not fit each other.
   void convert(ExpertsStored from, ExpertsStored to);
 
   // Returns the tensors that were converted to others.

@@ -90,7 +90,8 @@ struct DecoderPlan;
 // configuration.
 std::optional<DecoderPlan> find_known_plan(const Model& model);
 
-// Returns true for a matrix that is stored [in, out], not [out, in] as in most families; by its name in the table.
+// Returns true for a matrix that is stored [in, out], not [out, in] as in most families. `matrix` is its name in the
+// family's table.
 bool is_stored_transposed(const DecoderPlan& plan, std::string_view matrix);
 
 }  // namespace poise

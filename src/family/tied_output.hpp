@@ -26,7 +26,8 @@ void untie_output(ModelHeader& model);
 // output is not tied or is stored, and without an embedding.
 std::optional<ConvertedWeights> store_tied_output(const Model& model);
 
-// Adds the tensors that the metadata of a safetensors file names as aliases of stored ones, and drops these entries.
+// Returns the model with the tensors that the metadata of a safetensors file names as aliases of stored ones, and
+// without these entries; std::nullopt if there are none.
 // save_model() of safetensors.torch stores tensors that share memory once, under one name, and adds
 // {OTHER NAME: THAT NAME} to __metadata__ for each other name.
 std::optional<Model> resolve_aliases(const Model& model);

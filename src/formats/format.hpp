@@ -244,7 +244,8 @@ std::span<const Format* const> list_all_formats();
 // members. Null: none does.
 const Format* recognise_format(const Input& input, std::span<const Format* const> among);
 
-// Returns the format with that name, in small or capital letters. Throws bad_argument that lists the known names.
+// Returns the format with that name, in small or capital letters. Throws bad_argument that lists the formats that can
+// be written.
 const Format& find_format_by_name(std::string_view name);
 
 // Returns the format for an output's name: the format of directories if the name ends in a slash or is a directory,

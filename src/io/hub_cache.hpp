@@ -24,8 +24,8 @@ std::string_view read_environment(const char* name);
 // with the user's token. Empty if the environment has none of them.
 std::filesystem::path find_hub_home();
 
-// Returns HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, as
-// huggingface_hub looks for it. Empty if the environment has none of them.
+// Returns HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else find_hub_home()/hub, as huggingface_hub looks for it. Empty if
+// the environment has none of them.
 std::filesystem::path find_hub_cache();
 
 // Returns true for a folder "models--ORG--NAME" with snapshots or blobs.

@@ -10,7 +10,7 @@
 namespace poise::jinja {
 namespace {
 
-// Formats `text % values` piece by piece.
+// Computes Python's `text % values`, piece by piece.
 class PercentFormat {
  public:
   PercentFormat(Budget& budget, const Text& text, const Object& values)
@@ -158,7 +158,7 @@ class PercentFormat {
   Text out_;
 };
 
-// Formats text.format() piece by piece.
+// Computes Python's text.format(...), piece by piece.
 class BraceFormat {
  public:
   BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names, bool makes_markup)

@@ -131,7 +131,7 @@ struct ExactSums {
 
   HWY_INLINE ExactSums() {}
 
-  // Adds the products of plane kPlane of `words`, which are the words of each row from the i-th on.
+  // Adds the products of x and plane kPlane of `words`, which are the words of each row from the i-th on.
   template <class Unpack, int kPlane>
   HWY_INLINE void add_plane(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
     hn::Vec<D> codes[kRows];

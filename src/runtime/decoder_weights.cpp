@@ -22,7 +22,8 @@ std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRang
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// Returns the step of shares, or 1 if the numbers are not whole steps; matrices then become float32.
+// Returns the step at which ranks' shares of the numbers begin and end: `step`, or 1 if the numbers are not whole
+// steps. With 1, matrices become float32.
 std::size_t choose_share_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
 // Describes one of the parts of a fused matrix, which follow each other: its length, and this rank's share.

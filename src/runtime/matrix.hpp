@@ -41,7 +41,7 @@ class Matrix {
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return stored_.columns; }
   Orientation orientation() const { return orientation_; }
-  // The lengths of x and of y in y = x times the matrix.
+  // Each function returns the length of x, or that of y, in y = x times the matrix.
   std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
   std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }

@@ -101,7 +101,7 @@ class FloatBlob : public Blob {
  protected:
   // Computes the elements from `first` on, at most kBlockSize of them.
   virtual void make(std::uint64_t first, std::span<float> out) const = 0;
-  // Called when the last element has been read: drops caches.
+  // Drops caches. read() calls this when it has read the last element.
   virtual void finish() const {}
 
  private:

@@ -77,7 +77,7 @@ class GridGroup {
   static constexpr std::size_t kPoints = kKind.group / kKind.coordinates;
   static constexpr std::size_t kBytes = kKind.group / 8;
 
-  // `mean`: factor times the mean square of the block.
+  // `mean` is the kind's factor times the mean square of the block.
   HWY_INLINE GridGroup(const GridNeighbours& grid, const LaneBlocks& block, std::size_t first, Numbers mean)
       : grid_(grid) {
     weigh(block, first, mean);

@@ -40,7 +40,7 @@ struct SortedGroup {
   HWY_ALIGN float places[kSize * kMaxLanes];  // in the group, of the sorted numbers
   Numbers peak;                               // the largest magnitude
 
-  // `x`: the group's numbers. `importance`: of these, or null.
+  // `x` has the group's numbers. `importance` has their weights, or is null.
   HWY_INLINE SortedGroup(const float* x, const float* importance, Numbers mean) : peak(hn::Abs(At(x, 0))) {
     for (std::size_t i = 0; i < kSize; ++i) {
       const auto value = At(x, i);
@@ -70,7 +70,7 @@ struct SortedGroup {
     exchange(sorted_weights, At(sorted_weights, i), At(sorted_weights, j));
   }
 
-  // Batcher's odd-even merge sort: the same comparisons in all lanes.
+  // Sorts by Batcher's odd-even merge sort, which makes the same comparisons in all lanes.
   HWY_INLINE void sort() {
     for (std::size_t run = 1; run < kSize; run *= 2) {
       for (std::size_t step = run; step >= 1; step /= 2) {
@@ -160,11 +160,12 @@ struct EightSums {
     }
   }
 
-  // Returns the sum of products with numbers for a split at i and j. Neighbouring levels differ by 1.
+  // Returns the sum of weight * x * level for a split at i and j: sorted numbers before i have levels[0], those from j
+  // on levels[2]. Neighbouring levels differ by 1.
   HWY_INLINE Numbers sum_products(std::size_t i, std::size_t j, const LevelNumbers& levels) const {
     return hn::Sub(hn::Mul(At(products, kSize), Set(levels[2])), hn::Add(At(products, j), At(products, i)));
   }
-  // Returns the sum of squares without the part that depends on j.
+  // These functions add up weight * level^2 for a split at i and j: first the part that does not depend on j.
   HWY_INLINE Numbers start_squares(std::size_t i, const LevelNumbers& levels) const {
     const auto all = hn::Mul(hn::Mul(At(weights, kSize), Set(levels[2])), Set(levels[2]));
     return hn::Add(hn::Mul(Set(levels[0] * levels[0] - levels[1] * levels[1]), At(weights, i)), all);

@@ -79,7 +79,7 @@ void append_nearest(std::span<const std::uint8_t> distances, std::size_t nearest
   while ((out.size() - begin) % GridNeighbours::kListStep != 0) out.push_back(out[begin]);
 }
 
-// `nearest`: how many distances count.
+// `nearest` is the number of distances that count.
 template <typename Point, std::size_t kPoints>
 GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size_t nearest) {
   const Levels levels = find_levels(grid);

@@ -78,7 +78,7 @@ struct Sample {
 // Measures what a sample loses, with weights of the columns.
 class SampleLoss {
  public:
-  // `importance`: null, or weights for the columns of each of the matrices that are stacked in the tensor.
+  // `importance` is null, or has weights for the columns of each matrix that is stacked in the tensor.
   SampleLoss(const Sample& sample, const Importance& importance)
       : sample_(sample), rows_(sample.rows), importance_(importance) {
     if (importance_ != nullptr) matrices_ = std::max<std::uint64_t>(1, importance_->size() / rows_.length);

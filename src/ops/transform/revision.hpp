@@ -37,7 +37,7 @@ using Revise = void (*)(Revision& revision, const ConvertOptions& options);
 // Throws bad_argument with the message "OPTION: PROBLEM".
 [[noreturn]] void refuse_option(std::string_view option, std::string_view problem);
 
-// The revisions, and the fields of ConvertOptions that each applies.
+// Each function applies the fields of ConvertOptions that are next to it.
 void rename_tensors(Revision& revision, const ConvertOptions& options);  // strip_prefix, rename, add_prefix
 void cut_layers(Revision& revision, const ConvertOptions& options);      // layers
 void cut_vocabulary(Revision& revision, const ConvertOptions& options);  // vocab_size, drop_rows
