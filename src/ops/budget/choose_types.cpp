@@ -38,10 +38,11 @@ void check_budget(const Format& target, const ConvertOptions& options) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("bpw: expected a number above 0, found {}", *budget.bits_per_weight));
   }
-  if (options.sparse) throw Error(ErrorKind::bad_argument, "a budget and sparse exclude each other");
+  if (options.sparse) throw Error(ErrorKind::bad_argument, "quantize auto and sparse exclude each other");
   if (!holds_layout(target, layouts::blocks)) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("a budget mixes ggml's block types, and {} files hold none of them", target.info.name))
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("quantize auto chooses among ggml's block types, which {} files cannot hold", target.info.name))
         .with({.kind = Remedy::Kind::format, .value = "gguf"});
   }
 }

@@ -42,7 +42,8 @@ LayerRanges parse_ranges(std::string_view text) {
     text.remove_prefix(equals + 1);
   }
   const auto fail = [&](std::string_view range, std::string_view problem) {
-    refuse_option(kLayers, fmt::format("\"{}\" {}; write ascending ranges without their ends, such as 0:12,16:32",
+    refuse_option(kLayers, fmt::format("\"{}\" {}; write ascending ranges whose second number is not included: "
+                                       "0:12,16:32 keeps layers 0 to 11 and 16 to 31",
                                        range, problem));
   };
   std::uint64_t next = 0;
