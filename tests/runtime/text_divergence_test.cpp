@@ -59,7 +59,7 @@ TEST(TextDivergence, IsThatOfPerplexity) {
   const auto changed = load_weights(make_model(config, change(random_weights(config))));
   Perplexity perplexity(changed, base);
   TextDivergence::Texts texts;
-  for (const std::size_t count : {2, 65, 1, 200, 244}) {
+  for (const std::size_t count : std::initializer_list<std::size_t>{2, 65, 1, 200, 244}) {
     texts.push_back(make_tokens(count));
     perplexity.add(texts.back());
   }
