@@ -128,7 +128,8 @@ ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, 
   throw_faults(faults, file.origin.path.string());
   std::vector<fs::path> inputs = file.origin.files;
   std::ranges::copy(base.origin.files, std::back_inserter(inputs));
-  if (!options.dry_run) require_possible_output(target, output, options.write.overwrite, inputs);
+  if (!options.dry_run || !output.empty())
+    require_possible_output(target, output, options.write.overwrite, inputs);
   const auto make = [&] {
     try {
       return wanted.make(found, base);

@@ -175,7 +175,7 @@ class Extraction {
     const Format& target = options_.format.empty() ? find_output_format(path) : find_format_by_name(options_.format);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (!options_.dry_run) require_possible_output(target, path, options_.write.overwrite, inputs);
+    if (!options_.dry_run || !path.empty()) require_possible_output(target, path, options_.write.overwrite, inputs);
     compare();
     const auto fits = std::make_shared<Fits>(std::move(changed_), options_.write.progress);
     for (std::size_t i = 0; i < fits->matrices().size(); ++i) add(fits, i);

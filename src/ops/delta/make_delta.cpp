@@ -86,7 +86,7 @@ class DeltaMaker {
     const Format& format = find_format_by_name(kFormat);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (!options_.dry_run) require_possible_output(format, path, options_.write.overwrite, inputs);
+    if (!options_.dry_run || !path.empty()) require_possible_output(format, path, options_.write.overwrite, inputs);
     report_.bytes_in = saturating_add(base_.origin.size, tuned_.origin.size);
     report_.base = hash(base_, options_.write.progress).model;
     pair_parts();
