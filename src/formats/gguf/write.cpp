@@ -269,6 +269,9 @@ class GgufFile {
                   fmt::format("align: expected a power of two from {} to {}, found {}; with less llama.cpp exits",
                               kLeastAlignment, kMaxAlignment, alignment_));
     require_own_adapter(model);
+    if (options.shard_size && read_adapter(model, nullptr))
+      throw Error(ErrorKind::unsupported,
+                  "an adapter is one file: llama.cpp would apply the matrices of the first shard alone");
     const RunnableCheck check(model, preparer_);
     check.require_architecture();
     check.require_names();
