@@ -106,7 +106,9 @@ class Fits {
     };
     source.count = [&](std::uint64_t elements) { meter_->advance(elements * sizeof(float), matrix.base->name); };
     LowRankFit fit = fit_low_rank(source, matrix.rank);
-    captured_[index] = fit.captured;
+    // The product has nothing of float64 differences that are 0 as float32, and their squares may be 0, too.
+    const bool is_zero = std::ranges::all_of(fit.left, [](float number) { return number == 0; });
+    captured_[index] = is_zero ? 0 : fit.captured;
     if (matrix.is_turned) {
       std::vector<float> left = transpose(fit.right, static_cast<std::size_t>(matrix.rank));
       fit.right = transpose(fit.left, fit.left.size() / static_cast<std::size_t>(matrix.rank));
@@ -277,7 +279,7 @@ class Extraction {
     const double squares = values.rms * values.rms * elements;
     if (!std::isfinite(squares) || !(values.max_absolute <= static_cast<double>(std::numeric_limits<float>::max())))
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("tensor {}: the difference of the two models is not finite: its largest element is {}",
+                  fmt::format("tensor {}: the difference of the two models does not fit float32: its largest element is {}",
                               difference.name, values.max_absolute),
                   tuned_.origin.path.string())
           .with({.kind = Remedy::Kind::skip, .tensor = difference.name});
@@ -322,7 +324,7 @@ class Extraction {
       captured += fits.captured()[i] * matrix.sum_of_squares;
       all += matrix.sum_of_squares;
     }
-    report_.captured = captured / all;
+    report_.captured = all > 0 ? captured / all : 0;  // squares of tiny float64 numbers are 0
   }
 
   ExtractLoraOptions options_;
