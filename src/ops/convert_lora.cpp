@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 #include <poise/make_lora.hpp>
 
+#include "bytes/short_text.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kConfigFile = "config.json";
 constexpr std::uint64_t kMostConfig = 16 << 20;  // bytes
+constexpr std::size_t kMostNameBytes = 200;      // of the base in a message
 
 // Returns a model with the configuration of a file, and without tensors.
 Model read_base_config(const fs::path& path) {
@@ -73,7 +75,7 @@ fs::path find_base(const fs::path& given, const std::string& named, const fs::pa
   throw Error(ErrorKind::bad_argument,
               fmt::format("names and the order of rows depend on the base model{}, which is not here: name the model, "
                           "or its config.json",
-                          named.empty() ? "" : fmt::format(" \"{}\"", named)),
+                          named.empty() ? "" : fmt::format(" \"{}\"", shorten(named, kMostNameBytes))),
               adapter.string());
 }
 
