@@ -69,6 +69,14 @@ bool has_row(std::span<const TensorRow> rows, std::string_view name, const Confi
   });
 }
 
+std::optional<Shape> find_row_shape(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view,
+                                    std::int64_t layer) {
+  for (const TensorRow& row : rows) {
+    if (has_row({&row, 1}, name, view, layer)) return compute_shape(row, view);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<NumberedName> split_number(std::string_view name) {
@@ -108,6 +116,16 @@ bool TensorTable::has(std::string_view name, const ConfigView& view) const {
   const auto numbered = split_layer_name(name);
   return numbered ? has_row(layer, numbered->rest, view, numbered->number)
                   : has_row(first, name, view, kNoLayer) || has_row(last, name, view, kNoLayer);
+}
+
+std::optional<Shape> TensorTable::find_shape(std::string_view name, const ConfigView& view) const {
+  const auto numbered = split_layer_name(name);
+  if (numbered) {
+    if (numbered->number >= view.config.num_hidden_layers) return std::nullopt;
+    return find_row_shape(layer, numbered->rest, view, numbered->number);
+  }
+  const auto found = find_row_shape(first, name, view, kNoLayer);
+  return found ? found : find_row_shape(last, name, view, kNoLayer);
 }
 
 std::optional<NumberedName> TensorTable::split_layer_name(std::string_view name) const {

@@ -79,6 +79,9 @@ struct TensorTable {
   // The number of layers does not matter.
   bool has(std::string_view name) const;
   bool has(std::string_view name, const ConfigView& view) const;
+  // Returns the shape of that weight in a model of this configuration; std::nullopt if it has none of this name.
+  // Requires: a checked configuration.
+  std::optional<Shape> find_shape(std::string_view name, const ConfigView& view) const;
 
   // Returns the layer of a name, and the tensor's name in it; std::nullopt for tensors outside the layers.
   std::optional<NumberedName> split_layer_name(std::string_view name) const;

@@ -13,6 +13,7 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "family/tensor_table.hpp"
 #include "formats/format.hpp"
 #include "io/hub_cache.hpp"
 #include "io/sink.hpp"
@@ -88,13 +89,41 @@ Model require_base(const fs::path& path, const ReadOptions& options) {
   return base;
 }
 
+// Returns why a matrix does not fit a base of which only the configuration is known; std::nullopt if it may fit.
+std::optional<std::string> find_misfit(const AdaptedMatrix& matrix, const ConfigView& view, const Family& family) {
+  const std::string name = find_table_name(family, matrix.name);
+  const auto layer = family.tensors.split_layer_name(name);
+  const bool has_layers_name = !family.tensors.layers.empty() && name.starts_with(family.tensors.layers);
+  if (has_layers_name && (!layer || layer->number >= view.config.num_hidden_layers))
+    return fmt::format("{}: the base has only {} layers", matrix.file_name, view.config.num_hidden_layers);
+  const auto shape = family.tensors.find_shape(name, view);
+  if (!shape || *shape == matrix.shape() || (name == family.embedding && view.config.vocab_size == 0))
+    return std::nullopt;
+  return fmt::format("{}: B A is {}, the base's configuration needs {}", matrix.file_name, to_string(matrix.shape()),
+                     to_string(*shape));
+}
+
+// The same as require_fit() for a base without tensors.
+void require_fit_to_config(const Adapter& adapter, const Model& base, const std::string& path) {
+  const Family& family = find_family_or_llama(base);
+  if (!base.config) return;
+  const ConfigView view = make_config_view(base);
+  if (!check_config(view, family).empty()) return;
+  std::vector<std::string> faults;
+  for (const AdaptedMatrix& matrix : adapter.matrices) {
+    if (auto misfit = find_misfit(matrix, view, family)) add_fault(faults, *std::move(misfit));
+  }
+  throw_faults(faults, path);
+}
+
 // Throws an error that lists the matrices that do not fit the base.
 void require_fit(const Adapter& adapter, const Model& base, const std::string& path) {
+  if (base.size() == 0) return require_fit_to_config(adapter, base, path);
   const Family& family = find_family_or_llama(base);
   std::vector<std::string> faults;
   for (const AdaptedMatrix& matrix : adapter.matrices) {
     const Tensor* own = find_weight(base, family, matrix.name);
-    if (base.size() == 0 || (own == nullptr && matrix.name == family.output)) continue;
+    if (own == nullptr && matrix.name == family.output) continue;
     if (own == nullptr) {
       add_fault(faults, fmt::format("{}: the base has no such matrix", matrix.file_name));
     } else if (const Shape product = matrix.shape(); !(own->shape == product)) {
