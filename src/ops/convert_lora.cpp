@@ -138,6 +138,7 @@ void require_fit(const Adapter& adapter, const Model& base, const std::string& p
 
 ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
   const Format& target = options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
+  require_adapter_format(target);
   const Model file = open_adapter(adapter);
   const AdapterForm* const form = find_adapter_form(file);
   const AdapterForm& wanted = choose_adapter_form(target);

@@ -27,6 +27,7 @@
 #include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "io/sink.hpp"
+#include "ops/lora.hpp"
 #include "ops/low_rank_fit.hpp"
 #include "views/dense.hpp"
 
@@ -175,6 +176,7 @@ class Extraction {
 
   ExtractLoraReport extract(const fs::path& path) {
     const Format& target = options_.format.empty() ? find_output_format(path) : find_format_by_name(options_.format);
+    require_adapter_format(target);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
     if (!options_.dry_run || !path.empty()) require_possible_output(target, path, options_.write.overwrite, inputs);

@@ -21,6 +21,9 @@ Adapter require_adapter(const Model& file, const Model& base);
 // "bf16", "q4_k".
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
+// Throws unsupported unless a file of this format can be read as an adapter again: it keeps the adapter's description.
+void require_adapter_format(const Format& format);
+
 struct MergedModel {
   // The merged model. Changed matrices are float32 sums, or float64 if the model has float64.
   std::shared_ptr<const Model> model;
