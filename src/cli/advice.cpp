@@ -85,6 +85,8 @@ std::string make_advice(const std::vector<Remedy>& remedies) {
 
 std::string add_advice(const Error& error) {
   const std::string text = add_option_names(error);
+  if (error.kind() == ErrorKind::not_found && error.path() == "-")
+    return "-: standard input cannot be read here; name a file";
   if (error.kind() == ErrorKind::not_found && is_url(error.path())) return advise_for_url(error.path(), text);
   const std::string helps = make_advice(error.remedies());
   if (helps.empty()) return text;

@@ -239,6 +239,11 @@ void add_card_options(CLI::App& command, Card& card) {
   add("--uuid", card.uuid, "Identifier of the model");
 }
 
+[[noreturn]] void refuse_json_on_standard_output() {
+  throw Error(ErrorKind::bad_argument,
+              "--json and \"-o -\" both write to standard output; leave out --json, or name an output file");
+}
+
 }  // namespace
 
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output) {
@@ -289,18 +294,24 @@ void finish_conversion_options(ConversionArguments& options) {
   if (budget && !budget->bytes && !budget->bits_per_weight)
     throw Error(ErrorKind::bad_argument, "--quantize auto needs --size or --bpw, such as --size 4.2GB or --bpw 4.5");
   require_known_extension(options);
-  if (options.json && options.writes_stream() && !options.dry_run)
+  if (options.json && options.writes_stream() && !options.dry_run) refuse_json_on_standard_output();
+}
+
+void require_standard_output(const std::string& format, bool json) {
+  if (json) refuse_json_on_standard_output();
+  if (format.empty())
+    throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
+        .with({.kind = Remedy::Kind::format});
+  if (::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument,
-                "--json and \"-o -\" both write to standard output; leave out --json, or name an output file");
+                "\"-o -\" writes the file to standard output, which is a terminal; redirect it to a file or a pipe");
+  if (find_format_by_name(format).refusal_to_replace != nullptr)
+    throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
+        .with({.kind = Remedy::Kind::format});
 }
 
 ConvertReport write_to_standard_output(const Plan& planned) {
-  if (::isatty(STDOUT_FILENO) != 0)
-    throw Error(ErrorKind::bad_argument,
-                "\"-o -\" writes the model to standard output, which is a terminal; redirect it to a file or a pipe");
-  if (find_format_by_name(planned.format).refusal_to_replace != nullptr)
-    throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
-        .with({.kind = Remedy::Kind::format});
+  require_standard_output(planned.format, false);
   StreamOutput output(STDOUT_FILENO, "standard output");
   return write(planned, output);
 }

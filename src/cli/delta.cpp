@@ -1,4 +1,6 @@
 // poise delta: writes what a model changes in its base.
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
@@ -8,10 +10,13 @@
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/conversion_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "io/hub_cache.hpp"
+#include "io/streams.hpp"
 #include "ops/conversion.hpp"
+#include "ops/write_to_output.hpp"
 
 namespace poise::cli {
 namespace {
@@ -75,9 +80,17 @@ void print_report(const DeltaReport& report, const DeltaArguments& options) {
 }
 
 void run_delta(DeltaArguments& options) {
+  const bool is_stream = options.output == "-" && !options.delta.dry_run;
+  if (is_stream) require_standard_output("zt", options.json);
   options.delta.write.progress = make_progress(options.progress, "delta");
-  const DeltaReport report =
-      make_delta(find_model_path(options.base), find_model_path(options.tuned), options.output, options.delta);
+  const std::string base = find_model_path(options.base);
+  const std::string tuned = find_model_path(options.tuned);
+  if (is_stream) {
+    StreamOutput output(STDOUT_FILENO, "standard output");
+    make_delta(base, tuned, output, options.delta);
+    return;
+  }
+  const DeltaReport report = make_delta(base, tuned, options.output == "-" ? "" : options.output, options.delta);
   options.delta.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_json(report, options);
   if (!options.progress.quiet) print_report(report, options);
@@ -90,7 +103,8 @@ void add_delta(CLI::App& app) {
   CLI::App* command = app.add_subcommand("delta", "Write a small file with what a model changes in its base");
   command->add_option("BASE", options->base, "Model file or directory that TUNED was made from")->required();
   command->add_option("TUNED", options->tuned, "Model file or directory with the changes")->required();
-  command->add_option("OUT,-o,--output", options->output, "File to write, in the format zt")->required();
+  command->add_option("OUT,-o,--output", options->output, "File to write, in the format zt; - is standard output")
+      ->required();
   command->add_flag("--dry-run", options->delta.dry_run,
                     "Compute the delta and report its size; read everything and write nothing");
   command->add_flag("--json", options->json, "Print the report as JSON");

@@ -1,4 +1,6 @@
 // poise lora: makes adapters from two models, and converts them between the forms of PEFT and llama.cpp.
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,10 +11,13 @@
 #include <poise/make_lora.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/conversion_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
+#include "io/streams.hpp"
+#include "ops/write_to_output.hpp"
 
 namespace poise::cli {
 namespace {
@@ -27,6 +32,10 @@ struct LoraArguments {
   ExtractLoraOptions extract;
   ProgressOptions progress;
   bool json = false;
+
+  bool writes_stream() const { return output == "-" && !extract.dry_run; }
+  // Returns the path of the output; empty for a dry run with standard output.
+  std::string path() const { return output == "-" ? std::string() : output; }
 };
 
 void require_paths(const LoraArguments& options, std::size_t count, std::string_view usage) {
@@ -93,9 +102,18 @@ void run_extract(LoraArguments& options) {
   if (!options.base.empty())
     throw Error(ErrorKind::bad_argument,
                 "--base is an option of poise lora convert: extract takes BASE as an argument");
+  if (options.writes_stream()) require_standard_output(options.extract.format, options.json);
   options.extract.write.progress = make_progress(options.progress, "extract");
-  const ExtractLoraReport report = extract_lora(find_model_path(options.paths[0]), find_model_path(options.paths[1]),
-                                                options.output, options.extract);
+  const std::string base = find_model_path(options.paths[0]);
+  const std::string tuned = find_model_path(options.paths[1]);
+  if (options.writes_stream()) {
+    StreamOutput output(STDOUT_FILENO, "standard output");
+    const ExtractLoraReport report = extract_lora(base, tuned, output, options.extract);
+    options.extract.write.progress = {};
+    if (!options.progress.quiet) print_lora_notes(report.warnings, report.losses);
+    return;
+  }
+  const ExtractLoraReport report = extract_lora(base, tuned, options.path(), options.extract);
   options.extract.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_extraction_json(report, options);
   if (!options.progress.quiet) print_extraction(report, options);
@@ -123,8 +141,17 @@ void run_convert_lora(LoraArguments& options) {
   convert.dry_run = options.extract.dry_run;
   convert.read = options.extract.read;
   convert.write = options.extract.write;
+  if (options.writes_stream()) require_standard_output(convert.format, options.json);
   convert.write.progress = make_progress(options.progress, "convert");
-  const ConvertLoraReport report = convert_lora(find_model_path(options.paths[0]), options.output, convert);
+  const std::string adapter = find_model_path(options.paths[0]);
+  if (options.writes_stream()) {
+    StreamOutput output(STDOUT_FILENO, "standard output");
+    const ConvertLoraReport report = convert_lora(adapter, output, convert);
+    convert.write.progress = {};
+    if (!options.progress.quiet) print_lora_notes(report.warnings, report.losses);
+    return;
+  }
+  const ConvertLoraReport report = convert_lora(adapter, options.path(), convert);
   convert.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_conversion_json(report, options);
   if (options.progress.quiet) return;
@@ -147,7 +174,7 @@ void add_lora(CLI::App& app) {
       ->required();
   command->add_option("PATHS", options->paths, "The two models, or the adapter: files or directories")->required();
   add_text(*command, "-o,--output", options->output, "OUT",
-           "File or directory to write: GGUF has llama.cpp's form, other formats PEFT's")
+           "File or directory to write: GGUF has llama.cpp's form, other formats PEFT's; - is standard output")
       ->required();
   add_text(*command, "--to", options->extract.format, "FORMAT", "Format of the output (default: by its name)");
   add_number(*command, "-r,--rank", options->extract.rank, "Rank of the product for each matrix", {1, 65536})

@@ -19,6 +19,7 @@
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
 #include "ops/lora.hpp"
+#include "ops/write_to_output.hpp"
 #include "syntax/json.hpp"
 
 namespace poise {
@@ -134,9 +135,9 @@ void require_fit(const Adapter& adapter, const Model& base, const std::string& p
   throw_faults(faults, path);
 }
 
-}  // namespace
-
-ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
+// Writes to the path, or to `given` if it is not null.
+ConvertLoraReport write_adapter(const fs::path& adapter, const fs::path& output, SavedOutput* given,
+                                const ConvertLoraOptions& options) {
   const Format& target = options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
   require_adapter_format(target);
   const Model file = open_adapter(adapter);
@@ -160,7 +161,7 @@ ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, 
   throw_faults(faults, file.origin.path.string());
   std::vector<fs::path> inputs = file.origin.files;
   std::ranges::copy(base.origin.files, std::back_inserter(inputs));
-  if (!options.dry_run || !output.empty())
+  if (given == nullptr && !(options.dry_run && output.empty()))
     require_possible_output(target, output, options.write.overwrite, inputs);
   const auto make = [&] {
     try {
@@ -182,12 +183,24 @@ ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, 
     report.bytes_out = prepared.plan().bytes.value_or(0);
     return report;
   }
-  const auto saved = make_saved_output(target, output, options.write.overwrite, std::move(inputs));
-  prepared.write(*saved, options.write.progress);
-  report.bytes_out = saved->bytes();
-  saved->commit();
+  const auto own =
+      given == nullptr ? make_saved_output(target, output, options.write.overwrite, std::move(inputs)) : nullptr;
+  SavedOutput& saved = given == nullptr ? *own : *given;
+  prepared.write(saved, options.write.progress);
+  report.bytes_out = saved.bytes();
+  saved.commit();
   report.output = output;
   return report;
+}
+
+}  // namespace
+
+ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
+  return write_adapter(adapter, output, nullptr, options);
+}
+
+ConvertLoraReport convert_lora(const fs::path& adapter, SavedOutput& output, const ConvertLoraOptions& options) {
+  return write_adapter(adapter, {}, &output, options);
 }
 
 }  // namespace poise

@@ -29,6 +29,7 @@
 #include "io/sink.hpp"
 #include "ops/lora.hpp"
 #include "ops/low_rank_fit.hpp"
+#include "ops/write_to_output.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -174,12 +175,14 @@ class Extraction {
     adapter_.base_model = base.string();
   }
 
-  ExtractLoraReport extract(const fs::path& path) {
+  // Writes to the path, or to `given` if it is not null.
+  ExtractLoraReport extract(const fs::path& path, SavedOutput* given) {
     const Format& target = options_.format.empty() ? find_output_format(path) : find_format_by_name(options_.format);
     require_adapter_format(target);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (!options_.dry_run || !path.empty()) require_possible_output(target, path, options_.write.overwrite, inputs);
+    if (given == nullptr && !(options_.dry_run && path.empty()))
+      require_possible_output(target, path, options_.write.overwrite, inputs);
     compare();
     const auto fits = std::make_shared<Fits>(std::move(changed_), options_.write.progress);
     for (std::size_t i = 0; i < fits->matrices().size(); ++i) add(fits, i);
@@ -191,10 +194,12 @@ class Extraction {
       for (std::size_t i = 0; i < fits->matrices().size(); ++i) fits->get(i);
       report_.bytes_out = prepared.plan().bytes.value_or(0);
     } else {
-      const auto output = make_saved_output(target, path, options_.write.overwrite, std::move(inputs));
-      prepared.write(*output, {});
-      report_.bytes_out = output->bytes();
-      output->commit();
+      const auto own =
+          given == nullptr ? make_saved_output(target, path, options_.write.overwrite, std::move(inputs)) : nullptr;
+      SavedOutput& output = given == nullptr ? *own : *given;
+      prepared.write(output, {});
+      report_.bytes_out = output.bytes();
+      output.commit();
       report_.output = path;
     }
     add_captured(*fits);
@@ -280,10 +285,11 @@ class Extraction {
     const double elements = static_cast<double>(base.elements());
     const double squares = values.rms * values.rms * elements;
     if (!std::isfinite(squares) || !(values.max_absolute <= static_cast<double>(std::numeric_limits<float>::max())))
-      throw Error(ErrorKind::invalid_file,
-                  fmt::format("tensor {}: the difference of the two models does not fit float32: its largest element is {}",
-                              difference.name, values.max_absolute),
-                  tuned_.origin.path.string())
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("tensor {}: the difference of the two models does not fit float32: its largest element is {}",
+                      difference.name, values.max_absolute),
+          tuned_.origin.path.string())
           .with({.kind = Remedy::Kind::skip, .tensor = difference.name});
     const bool is_turned = name == family_.embedding || (plan_ && is_stored_transposed(*plan_, name));
     changed_.push_back({&base, &tuned, std::min({options_.rank, base.shape[0], base.shape[1]}), is_turned,
@@ -343,14 +349,24 @@ class Extraction {
   std::vector<std::string> only_in_tuned_;
 };
 
+ExtractLoraReport extract_timed(const fs::path& base, const fs::path& tuned, const fs::path& output, SavedOutput* given,
+                                const ExtractLoraOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  ExtractLoraReport report = Extraction(base, tuned, options).extract(output, given);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
 }  // namespace
 
 ExtractLoraReport extract_lora(const fs::path& base, const fs::path& tuned, const fs::path& output,
                                const ExtractLoraOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  ExtractLoraReport report = Extraction(base, tuned, options).extract(output);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return extract_timed(base, tuned, output, nullptr, options);
+}
+
+ExtractLoraReport extract_lora(const fs::path& base, const fs::path& tuned, SavedOutput& output,
+                               const ExtractLoraOptions& options) {
+  return extract_timed(base, tuned, {}, &output, options);
 }
 
 }  // namespace poise

@@ -224,10 +224,11 @@ Adapter require_adapter(const Model& file, const Model& base) {
 void require_adapter_format(const Format& format) {
   // Formats without attributes cannot keep adapter_config; directories have it as a file.
   if (format.edit != nullptr || choose_adapter_form(format).format == format.info.name) return;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{} files cannot hold the description of an adapter, without which no program reads it: choose gguf, "
-                          "safetensors, zt or a directory",
-                          format.info.name));
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("{} files cannot hold the description of an adapter, without which no program reads it: choose gguf, "
+                  "safetensors, zt or a directory",
+                  format.info.name));
 }
 
 MergedModel merge_adapters(std::shared_ptr<const Model> model, std::span<const LoraAdapter> adapters) {

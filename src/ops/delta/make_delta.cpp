@@ -18,6 +18,7 @@
 #include "ops/compare_numbers.hpp"
 #include "ops/delta/delta_parts.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/write_to_output.hpp"
 
 namespace poise {
 namespace {
@@ -82,11 +83,13 @@ class DeltaMaker {
     if (!options_.write.align) options_.write.align = kLeastAlign;
   }
 
-  DeltaReport make(const fs::path& path) {
+  // Writes to the path, or to `given` if it is not null.
+  DeltaReport make(const fs::path& path, SavedOutput* given) {
     const Format& format = find_format_by_name(kFormat);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (!options_.dry_run || !path.empty()) require_possible_output(format, path, options_.write.overwrite, inputs);
+    if (given == nullptr && !(options_.dry_run && path.empty()))
+      require_possible_output(format, path, options_.write.overwrite, inputs);
     report_.bytes_in = saturating_add(base_.origin.size, tuned_.origin.size);
     report_.base = hash(base_, options_.write.progress).model;
     pair_parts();
@@ -96,15 +99,18 @@ class DeltaMaker {
     if (!file.losses.empty())
       throw Error(ErrorKind::unsupported, fmt::format("a delta cannot hold the model: {}", file.losses.front()),
                   tuned_.origin.path.string());
-    const std::unique_ptr<SavedOutput> output =
-        options_.dry_run ? std::make_unique<CountedOutput>()
-                         : make_saved_output(format, path, options_.write.overwrite, std::move(inputs));
+    CountedOutput counted;
+    const std::unique_ptr<SavedOutput> own =
+        options_.dry_run || given != nullptr
+            ? nullptr
+            : make_saved_output(format, path, options_.write.overwrite, std::move(inputs));
+    SavedOutput& output = options_.dry_run ? counted : given != nullptr ? *given : *own;
     DigestCheck check({&tuned_}, [](const Tensor&) { return true; });
     report_.bytes_out = check.run_checked(options_.write.progress, [&](const Progress& progress) {
-      file.write(*output, progress);
-      return output->bytes();
+      file.write(output, progress);
+      return output.bytes();
     });
-    output->commit();
+    output.commit();
     if (!options_.dry_run) report_.output = path;
     return std::move(report_);
   }
@@ -251,14 +257,23 @@ class DeltaMaker {
   std::vector<PartChange> changes_;
 };
 
+DeltaReport make_timed(const fs::path& base, const fs::path& tuned, const fs::path& output, SavedOutput* given,
+                       const DeltaOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  DeltaReport report = DeltaMaker(base, tuned, options).make(output, given);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
 }  // namespace
 
 DeltaReport make_delta(const fs::path& base, const fs::path& tuned, const fs::path& output,
                        const DeltaOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  DeltaReport report = DeltaMaker(base, tuned, options).make(output);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return make_timed(base, tuned, output, nullptr, options);
+}
+
+DeltaReport make_delta(const fs::path& base, const fs::path& tuned, SavedOutput& output, const DeltaOptions& options) {
+  return make_timed(base, tuned, {}, &output, options);
 }
 
 }  // namespace poise
