@@ -146,7 +146,7 @@ def measure_imatrix(
     chunks: int | None = None,
     process_output: bool = False,
     dataset: str = "",
-    add: typing.Iterable[Path] = (),
+    add: Path | typing.Iterable[Path] = (),
     threads: int = 0,
     exact: bool = False,
     overwrite: bool = False,
@@ -157,19 +157,23 @@ def measure_imatrix(
     model: a Model or a path that Poise runs; None, also for text: only add files up. text: like that which the model
     will meet. output: GGUF, or llama-imatrix's older format if its name ends in ".dat". chunk_size: tokens that are
     computed together. chunks: the largest number of them. process_output: measure the output matrix, too. dataset: the
-    text's name in the file. add: other importance matrices whose sums are added. threads, exact: as in Session.
+    text's name in the file. add: a path, or paths, of other importance matrices whose sums are added. threads, exact: as in Session.
     progress: as in convert(); it counts bytes of the text.
     Raises BadArgumentError for a text without a chunk, and for files of different models.
     """
     if (model is None) != (text is None):
         raise TypeError("model and text belong together: give both, or neither and files to add")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"text is of type {type(text).__name__}, expected str")
     opened = open(model) if isinstance(model, (str, bytes, os.PathLike)) else model
+    if opened is not None and not isinstance(opened, Model):
+        raise TypeError(f"model is of type {type(model).__name__}, expected a Model or a path")
     options = {
         "chunk_size": chunk_size,
         "chunks": chunks,
         "process_output": process_output,
         "dataset": dataset,
-        "add": list(add),
+        "add": [add] if isinstance(add, (str, bytes, os.PathLike)) else list(add),
         "threads": threads,
         "exact": exact,
         "overwrite": overwrite,

@@ -45,9 +45,11 @@ constexpr std::array kImatrixOptions = std::to_array<Option<ImatrixFileOptions>>
     {"dataset", [](const Given& given, ImatrixFileOptions& to) { to.measure.dataset = given.text(); }},
     {"add", [](const Given& given, ImatrixFileOptions& to) { to.add = given.paths(); }},
     {"threads",
-     [](const Given& given,
-        ImatrixFileOptions&
-            to) { to.measure.threads = static_cast<unsigned>(std::min<std::uint64_t>(given.whole(), UINT32_MAX)); }},
+     [](const Given& given, ImatrixFileOptions& to) {
+       const std::uint64_t threads = given.whole();
+       if (threads > UINT32_MAX) given.refuse("at most " + std::to_string(UINT32_MAX));
+       to.measure.threads = static_cast<unsigned>(threads);
+     }},
     {"exact", [](const Given& given, ImatrixFileOptions& to) { to.measure.exact = given.truth(); }},
     {"overwrite", [](const Given& given, ImatrixFileOptions& to) { to.overwrite = given.truth(); }},
 });
