@@ -15,8 +15,7 @@
 //  3. NULL. A pointer must not be NULL unless its call defines what NULL means; POISE_BAD_ARGUMENT names the parameter.
 //     Free functions take NULL.
 //  4. Ownership. A handle that a call makes (poise_model **) belongs to the caller, who frees it with its free
-//  function.
-//     The same holds for poise_string and poise_tokens. Everything else that Poise returns is borrowed.
+//     function. The same holds for poise_string and poise_tokens. Everything else that Poise returns is borrowed.
 //  5. Lifetimes. Objects borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
 //     poise_text, poise_bytes, dims) are valid until the model is freed; arguments of a callback, until it returns;
 //     objects borrowed from a session, batch or stream, until the next call that takes it as not const. Sessions,

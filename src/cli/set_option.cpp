@@ -23,10 +23,12 @@ std::string read_value(const std::string& path) {
   } else {
     const SourcePtr source = Source::open(path, IoMode::read);
     if (source->size() > kMostFileBytes)
-      throw Error(ErrorKind::bad_argument, fmt::format("--set: a value has at most {} bytes", kMostFileBytes), path);
+      throw Error(ErrorKind::bad_argument, fmt::format("the file of a value has at most {} bytes", kMostFileBytes),
+                  path);
     text = read_text(*source, source->size());
   }
-  if (!is_utf8(text)) throw Error(ErrorKind::bad_argument, "--set: the file is not UTF-8", path);
+  if (!is_utf8(text))
+    throw Error(ErrorKind::bad_argument, "the text of a value is UTF-8, which this file is not", path);
   return text;
 }
 
@@ -48,7 +50,7 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
 // Returns the value of --set for "KEY=FILE".
 std::string convert_file_setting(std::string given) {
   const auto equals = given.find('=');
-  if (equals == std::string::npos || equals == 0) refuse("--set-file", given, "KEY=FILE");
+  if (equals == std::string::npos || equals == 0 || equals + 1 == given.size()) refuse("--set-file", given, "KEY=FILE");
   const bool looks_like_text = given.compare(equals + 1, 1, "@") == 0;  // "@@" begins a text with "@"
   return given.insert(equals + 1, looks_like_text ? "@./" : "@");
 }

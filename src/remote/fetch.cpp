@@ -60,7 +60,8 @@ class Fetch {
 
   FetchReport run() {
     if (options_.parallel < 1 || options_.parallel > kMostParallel)
-      throw Error(ErrorKind::bad_argument, fmt::format("from 1 to {} files at once", kMostParallel));
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("parallel: expected 1 to {} files at once, found {}", kMostParallel, options_.parallel));
     repository_ = list_hub_repository(client_, named_);
     report_.commit = repository_.commit;
     choose_directory();
