@@ -871,7 +871,7 @@ typedef struct poise_imatrix_report {
 // Computes a text, and writes the mean squares of the inputs of each matrix, for poise_convert_options.imatrix
 // (docs/quantization.md): as GGUF, or in llama-imatrix's older format if the output's name ends in ".dat". `text` has
 // `text_size` bytes; tokens at its end that fill no chunk are left out. `model` NULL: only the files of `add` are added
-// up, and `text` may be NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or beyond the
+// up, and `text` is NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or beyond the
 // model's context, for files of different models, and for an output that exists without `overwrite` or is an input;
 // POISE_UNSUPPORTED for a model that Poise does not run. `report` may be NULL; otherwise free report->details with
 // poise_string_free.

@@ -155,6 +155,7 @@ poise_status poise_measure_imatrix(const poise_model* model, const char* text, s
     for (std::string& path : copy_texts(from.add, from.add_count, "add")) chosen.add.emplace_back(std::move(path));
     chosen.overwrite = from.overwrite != 0;
     chosen.progress = convert_progress(from.progress);
+    if (model == nullptr && text != nullptr) refuse("text is given without a model: model is NULL");
     const std::string_view words = model == nullptr ? std::string_view() : view_input(text, text_size);
     const poise::Imatrix made = poise::make_imatrix_file(model == nullptr ? nullptr : &model->model, words,
                                                          require_text(output, "output"), chosen);
