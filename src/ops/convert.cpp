@@ -48,6 +48,7 @@ void require_both_or_none(const ConvertOptions& options) {
 std::vector<fs::path> list_inputs(const Model& model, const ConvertOptions& options) {
   std::vector<fs::path> files = model.origin.files;
   if (!options.vocab.empty()) files.insert(files.end(), {options.vocab, options.merges});
+  if (!options.imatrix.empty()) files.push_back(options.imatrix);
   return files;
 }
 
