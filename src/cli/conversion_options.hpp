@@ -32,7 +32,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
 // command line, and for an extension that no format has; and what parse_settings() throws.
 void finish_conversion_options(ConversionArguments& options);
 
-// Throws bad_argument unless a command can write a file of this format to standard output: it is no terminal, --json
+// Throws bad_argument unless a command can write a file of this format to standard output: it is not a terminal, --json
 // does not use it, and the format is not one of directories.
 void require_standard_output(const std::string& format, bool json);
 
