@@ -23,7 +23,7 @@ class FiniteBlob final : public Blob {
   bool seekable() const override { return numbers_->seekable(); }
   std::uint64_t grain() const override { return numbers_->grain(); }
 
-  // Checks the numbers of which all bytes are read.
+  // Checks each number whose bytes are all read.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     numbers_->read(offset, out);
     const auto skipped = static_cast<std::size_t>(-offset % sizeof(float));
