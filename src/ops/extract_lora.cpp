@@ -287,8 +287,9 @@ class Extraction {
     if (!std::isfinite(squares) || !(values.max_absolute <= static_cast<double>(std::numeric_limits<float>::max())))
       throw Error(
           ErrorKind::invalid_file,
-          fmt::format("tensor {}: the difference of the two models does not fit float32: its largest element is {}",
-                      difference.name, values.max_absolute),
+          fmt::format("tensor {}: the difference of the two models {}: its largest element is {}", difference.name,
+                      std::isfinite(values.max_absolute) ? "does not fit float32" : "is not finite",
+                      values.max_absolute),
           tuned_.origin.path.string())
           .with({.kind = Remedy::Kind::skip, .tensor = difference.name});
     const bool is_turned = name == family_.embedding || (plan_ && is_stored_transposed(*plan_, name));
