@@ -232,7 +232,7 @@ static void refuses_addresses(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_fetch("https://127.0.0.1:1/a.zt", NULL, &report, &error));
   options.parallel = 17;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_fetch("hf://org/name", &options, &report, &error));
-  CHECK_SAYS("from 1 to 16");
+  CHECK_SAYS("parallel: expected 1 to 16 files at once, found 17");
   CHECK(model == NULL && report.directory.data == NULL);
 }
 
