@@ -145,7 +145,8 @@ TokenRows::TokenRows(const MergeRecipe& recipe, const Models& models, const Mode
         notes_.push_back(fmt::format("{} has no rows for {} at the end; the result does not have them",
                                      show_name(*model),
                                      format_count(tokens - static_cast<std::size_t>(rows), "token")));
-      vocabulary = keep_first_tokens(std::move(vocabulary), count_used(vocabulary));
+      const auto used = count_used(vocabulary);  // before the move: arguments have no order
+      vocabulary = keep_first_tokens(std::move(vocabulary), used);
       has_other_tokens_ = vocabulary.size() != tokens;
     }
     vocabularies.push_back({show_name(*model), std::move(vocabulary)});
