@@ -13,10 +13,10 @@ namespace {
 
 void add_array(ByteWriter& file, fuzz::Bytes content) {
   const auto kept = content.first(std::min<std::size_t>(content.size(), UINT16_MAX));
-  file.u8(0xc8);
-  file.u8(static_cast<std::uint8_t>(kept.size() >> 8U));
-  file.u8(static_cast<std::uint8_t>(kept.size()));
-  file.u8(1);
+  file.append_u8(0xc8);
+  file.append_u8(static_cast<std::uint8_t>(kept.size() >> 8U));
+  file.append_u8(static_cast<std::uint8_t>(kept.size()));
+  file.append_u8(1);
   file.append(kept);
 }
 
@@ -24,16 +24,16 @@ ByteWriter make_file(fuzz::Bytes input) {
   const fuzz::Bytes first = input.first(input.size() / 2);
   const fuzz::Bytes second = input.subspan(input.size() / 2);
   ByteWriter file;
-  file.text("\x82\xa1w");
+  file.append_text("\x82\xa1w");
   add_array(file, first);
-  file.text("\xa1x\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x82\xa1");
-  file.text("0\x02\xa1");
-  file.text("1\x03\xa6");
-  file.text("chunks\x82\xa1");
-  file.text("0");
+  file.append_text("\xa1x\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x82\xa1");
+  file.append_text("0\x02\xa1");
+  file.append_text("1\x03\xa6");
+  file.append_text("chunks\x82\xa1");
+  file.append_text("0");
   add_array(file, first);
-  file.text("\xa1");
-  file.text("1");
+  file.append_text("\xa1");
+  file.append_text("1");
   add_array(file, second);
   return file;
 }

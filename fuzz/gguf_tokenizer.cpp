@@ -56,10 +56,10 @@ std::optional<std::vector<std::byte>> make_file(std::string_view json) {
     keys.add_value(key, type && type->items == gguf::ValueType::f32 ? convert_to_reals(item) : item, type);
   }
   ByteWriter file;
-  file.text(gguf::kMagic);
-  file.u32(3);
-  file.u64(0);
-  file.u64(keys.count());
+  file.append_text(gguf::kMagic);
+  file.append_u32(3);
+  file.append_u64(0);
+  file.append_u64(keys.count());
   file.append(keys.bytes());
   return std::vector<std::byte>(file.bytes().begin(), file.bytes().end());
 }

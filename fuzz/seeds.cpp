@@ -182,11 +182,11 @@ void write_whole_model(SeedWriter& seeds) {
 std::vector<std::byte> make_older_ztensor(std::string_view magic, const Value& index) {
   const std::string manifest = cbor::encode(index);
   ByteWriter file;
-  file.text(magic);
-  file.zeros(ztensor::kAlignment1 - file.size());
-  for (int i = 0; i < 4; ++i) file.f32(static_cast<float>(i));
-  file.text(manifest);
-  file.u64(manifest.size());
+  file.append_text(magic);
+  file.append_zeros(ztensor::kAlignment1 - file.size());
+  for (int i = 0; i < 4; ++i) file.append_f32(static_cast<float>(i));
+  file.append_text(manifest);
+  file.append_u64(manifest.size());
   return {file.bytes().begin(), file.bytes().end()};
 }
 
@@ -220,31 +220,31 @@ std::string make_number_word(std::uint64_t value, std::size_t bytes) {
 // Writes weights of llama2.c, which Poise itself does not write: one layer of dimension 2, all zeros. Versions 0 to 2.
 void write_llama2c_seeds(SeedWriter& seeds) {
   ByteWriter tokenizer;  // of three tokens
-  tokenizer.u32(5);
+  tokenizer.append_u32(5);
   for (const std::string_view token : {"<unk>", "\n<s>\n", "a"}) {
-    tokenizer.f32(0);
-    tokenizer.u32(static_cast<std::uint32_t>(token.size()));
-    tokenizer.text(token);
+    tokenizer.append_f32(0);
+    tokenizer.append_u32(static_cast<std::uint32_t>(token.size()));
+    tokenizer.append_text(token);
   }
   for (int version = 0; version < 3; ++version) {
     ByteWriter file;
     if (version > 0) {
-      file.u32(0x616b3432);
-      file.i32(version);
+      file.append_u32(0x616b3432);
+      file.append_i32(version);
     }
-    for (const int size : {2, 2, 1, 1, 1, 3, 4}) file.i32(size);
+    for (const int size : {2, 2, 1, 1, 1, 3, 4}) file.append_i32(size);
     if (version > 0) {
-      file.u8(1);  // the embedding is the output matrix
-      if (version == 2) file.i32(2);
-      file.zeros(256 - file.size());
+      file.append_u8(1);  // the embedding is the output matrix
+      if (version == 2) file.append_i32(2);
+      file.append_zeros(256 - file.size());
     }
     const std::size_t norms = 6;
     const std::size_t matrices = 6 + 4 * 4 + 3 * 4;
     const std::size_t rotary = version == 0 ? 2 * 4 : 0;
-    file.zeros(4 * (norms + rotary) + (version == 2 ? matrices + 4 * matrices / 2 : 4 * matrices));
+    file.append_zeros(4 * (norms + rotary) + (version == 2 ? matrices + 4 * matrices / 2 : 4 * matrices));
     seeds.file("llama2c", fmt::format("version-{}", version), file.bytes());
     ByteWriter files;
-    files.u16(static_cast<std::uint16_t>(tokenizer.size()));
+    files.append_u16(static_cast<std::uint16_t>(tokenizer.size()));
     files.append(tokenizer.bytes());
     files.append(file.bytes());
     seeds.seed("llama2c", fmt::format("version-{}", version), files.bytes());
@@ -418,9 +418,9 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
 // Writes two deltas of a part with 70,000 elements of two bytes: two changed elements, and all bytes.
 void write_delta_seeds(SeedWriter& seeds) {
   ByteWriter sparse;
-  sparse.u32(1);
-  sparse.u32(1);
-  for (const int byte : {7, 2, 0, 0, 1, 3, 0, 0}) sparse.u8(static_cast<std::uint8_t>(byte));
+  sparse.append_u32(1);
+  sparse.append_u32(1);
+  for (const int byte : {7, 2, 0, 0, 1, 3, 0, 0}) sparse.append_u8(static_cast<std::uint8_t>(byte));
   const auto text = [](std::span<const std::byte> bytes) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
@@ -438,7 +438,7 @@ void write_delta_seeds(SeedWriter& seeds) {
 void write_importance_seeds(SeedWriter& seeds) {
   const auto floats = [](const std::string& name, Shape shape, const std::vector<float>& numbers) {
     ByteWriter bytes;
-    for (const float number : numbers) bytes.f32(number);
+    for (const float number : numbers) bytes.append_f32(number);
     return make_dense(name, std::move(shape), DType::f32,
                       make_memory_blob({bytes.bytes().begin(), bytes.bytes().end()}, name));
   };
@@ -453,17 +453,17 @@ void write_importance_seeds(SeedWriter& seeds) {
   model.add(floats("blk.0.ffn_gate_exps.weight.counts", {2, 1}, {3, 0}));
   seeds.seed("imatrix", "gguf", write_to_memory(model, find_format_by_name("gguf"), {}));
   ByteWriter older;
-  older.u32(2);
+  older.append_u32(2);
   for (const std::string_view name : {"blk.0.attn_q.weight", "a"}) {
-    older.u32(static_cast<std::uint32_t>(name.size()));
-    older.text(name);
-    older.u32(2);  // calls
-    older.u32(4);
-    for (int i = 0; i < 4; ++i) older.f32(static_cast<float>(i));
+    older.append_u32(static_cast<std::uint32_t>(name.size()));
+    older.append_text(name);
+    older.append_u32(2);  // calls
+    older.append_u32(4);
+    for (int i = 0; i < 4; ++i) older.append_f32(static_cast<float>(i));
   }
-  older.u32(7);
-  older.u32(1);
-  older.text("d");
+  older.append_u32(7);
+  older.append_u32(1);
+  older.append_text("d");
   seeds.seed("imatrix", "older", older.bytes());
 }
 

@@ -17,13 +17,13 @@ ByteReader::ByteReader(const Source& source, std::string context, std::uint64_t 
     throw Error(ErrorKind::internal, "ByteReader outside its source", source.name(), begin);
 }
 
-void ByteReader::require(std::uint64_t length, std::string_view field) const {
+void ByteReader::check_remaining(std::uint64_t length, std::string_view field) const {
   if (length <= remaining()) return;
   fail_at_end(field, fmt::format("{} wanted, {} left", format_count(length, "byte"), remaining()), position_);
 }
 
 const std::byte* ByteReader::advance(std::uint64_t length, std::string_view field) {
-  require(length, field);
+  check_remaining(length, field);
   const bool goes_on = position_ >= window_begin_ && position_ - window_begin_ <= window_.size();
   if (!goes_on || length > window_.size() - (position_ - window_begin_)) {
     // A window after a jump is small; it doubles while reading continues from there.
@@ -41,13 +41,13 @@ const std::byte* ByteReader::advance(std::uint64_t length, std::string_view fiel
   return at;
 }
 
-std::string_view ByteReader::text(std::uint64_t length, std::string_view field) {
+std::string_view ByteReader::read_text(std::uint64_t length, std::string_view field) {
   const std::byte* at = advance(length, field);
   return {reinterpret_cast<const char*>(at), length};
 }
 
 void ByteReader::skip(std::uint64_t length, std::string_view field) {
-  require(length, field);
+  check_remaining(length, field);
   position_ += length;
 }
 
@@ -56,8 +56,8 @@ void ByteReader::seek(std::uint64_t position) {
   position_ = position;
 }
 
-void ByteReader::limit(std::uint64_t end) {
-  if (end < position_ || end > end_) throw Error(ErrorKind::internal, "limit outside a ByteReader", path(), end);
+void ByteReader::set_end(std::uint64_t end) {
+  if (end < position_ || end > end_) throw Error(ErrorKind::internal, "end outside a ByteReader", path(), end);
   end_ = end;
 }
 

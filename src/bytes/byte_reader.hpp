@@ -30,16 +30,16 @@ class ByteReader {
   std::uint64_t remaining() const { return end_ - position_; }
   const std::string& path() const { return source_->name(); }
 
-  std::uint8_t u8(std::string_view field) { return read_number<std::uint8_t>(field); }
-  std::int8_t i8(std::string_view field) { return read_number<std::int8_t>(field); }
-  std::uint16_t u16(std::string_view field) { return read_number<std::uint16_t>(field); }
-  std::int16_t i16(std::string_view field) { return read_number<std::int16_t>(field); }
-  std::uint32_t u32(std::string_view field) { return read_number<std::uint32_t>(field); }
-  std::int32_t i32(std::string_view field) { return read_number<std::int32_t>(field); }
-  std::uint64_t u64(std::string_view field) { return read_number<std::uint64_t>(field); }
-  std::int64_t i64(std::string_view field) { return read_number<std::int64_t>(field); }
-  float f32(std::string_view field) { return read_number<float>(field); }
-  double f64(std::string_view field) { return read_number<double>(field); }
+  std::uint8_t read_u8(std::string_view field) { return read_number<std::uint8_t>(field); }
+  std::int8_t read_i8(std::string_view field) { return read_number<std::int8_t>(field); }
+  std::uint16_t read_u16(std::string_view field) { return read_number<std::uint16_t>(field); }
+  std::int16_t read_i16(std::string_view field) { return read_number<std::int16_t>(field); }
+  std::uint32_t read_u32(std::string_view field) { return read_number<std::uint32_t>(field); }
+  std::int32_t read_i32(std::string_view field) { return read_number<std::int32_t>(field); }
+  std::uint64_t read_u64(std::string_view field) { return read_number<std::uint64_t>(field); }
+  std::int64_t read_i64(std::string_view field) { return read_number<std::int64_t>(field); }
+  float read_f32(std::string_view field) { return read_number<float>(field); }
+  double read_f64(std::string_view field) { return read_number<double>(field); }
 
   // Appends ": note" to errors about bytes that are missing at the end of the range. Requires: the text outlives this.
   void set_note_at_end(std::string_view note) { note_at_end_ = note; }
@@ -48,13 +48,13 @@ class ByteReader {
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
   // Returns the next `length` bytes. The view is valid until the next call on this reader.
-  std::string_view text(std::uint64_t length, std::string_view field);
+  std::string_view read_text(std::uint64_t length, std::string_view field);
 
   void skip(std::uint64_t length, std::string_view field);
   // Requires: position <= end().
   void seek(std::uint64_t position);
   // Narrows the range to end at `end`. Requires: position() <= end <= end().
-  void limit(std::uint64_t end);
+  void set_end(std::uint64_t end);
 
   // Names the record of the following fields while the Scope lives: `auto s = r.open_scope("token", 17)`.
   class Scope {
@@ -100,7 +100,7 @@ class ByteReader {
 
   // Returns the next `length` bytes; moves the cursor past them.
   const std::byte* advance(std::uint64_t length, std::string_view field);
-  void require(std::uint64_t length, std::string_view field) const;
+  void check_remaining(std::uint64_t length, std::string_view field) const;
 
   const Source* source_;
   std::string context_;

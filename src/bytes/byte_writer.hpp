@@ -13,17 +13,17 @@ namespace poise {
 
 class ByteWriter {
  public:
-  void u8(std::uint8_t value) { append_number(value); }
-  void i8(std::int8_t value) { append_number(value); }
-  void u16(std::uint16_t value) { append_number(value); }
-  void u32(std::uint32_t value) { append_number(value); }
-  void i32(std::int32_t value) { append_number(value); }
-  void u64(std::uint64_t value) { append_number(value); }
-  void i64(std::int64_t value) { append_number(value); }
-  void f32(float value) { append_number(value); }
-  void text(std::string_view value) { append(std::as_bytes(std::span(value.data(), value.size()))); }
+  void append_u8(std::uint8_t value) { append_number(value); }
+  void append_i8(std::int8_t value) { append_number(value); }
+  void append_u16(std::uint16_t value) { append_number(value); }
+  void append_u32(std::uint32_t value) { append_number(value); }
+  void append_i32(std::int32_t value) { append_number(value); }
+  void append_u64(std::uint64_t value) { append_number(value); }
+  void append_i64(std::int64_t value) { append_number(value); }
+  void append_f32(float value) { append_number(value); }
+  void append_text(std::string_view value) { append(std::as_bytes(std::span(value.data(), value.size()))); }
   void append(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-  void zeros(std::size_t count) { bytes_.resize(bytes_.size() + count); }
+  void append_zeros(std::size_t count) { bytes_.resize(bytes_.size() + count); }
 
   std::size_t size() const { return bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }

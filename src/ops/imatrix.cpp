@@ -41,7 +41,7 @@ float convert_to_float(const std::string& name, double number) {
 
 BlobPtr make_float_blob(const std::string& name, const std::vector<double>& numbers) {
   ByteWriter bytes;
-  for (const double number : numbers) bytes.f32(convert_to_float(name, number));
+  for (const double number : numbers) bytes.append_f32(convert_to_float(name, number));
   return make_memory_blob({bytes.bytes().begin(), bytes.bytes().end()}, name);
 }
 
@@ -71,27 +71,28 @@ std::int32_t convert_to_i32(std::string_view field, std::uint64_t number) {
 void append_older_entry(ByteWriter& out, const std::string& name, const ImatrixEntry& entry, std::uint64_t chunk_size) {
   const double calls = std::ceil(std::ranges::max(entry.counts) / static_cast<double>(chunk_size));
   const std::size_t columns = std::max<std::size_t>(1, entry.sums.size() / entry.counts.size());
-  out.i32(convert_to_i32("letters of a name", name.size()));
-  out.text(name);
-  out.i32(convert_to_i32("calls", calls < 0x1p63 ? static_cast<std::uint64_t>(calls) : UINT64_MAX));
-  out.i32(convert_to_i32("values", entry.sums.size()));
+  out.append_i32(convert_to_i32("letters of a name", name.size()));
+  out.append_text(name);
+  out.append_i32(convert_to_i32("calls", calls < 0x1p63 ? static_cast<std::uint64_t>(calls) : UINT64_MAX));
+  out.append_i32(convert_to_i32("values", entry.sums.size()));
   for (std::size_t i = 0; i < entry.sums.size(); ++i) {
     const double count = entry.counts[i / columns];
-    out.f32(convert_to_float(name, (count > 0 ? entry.sums[i] / count : 1) * calls));
+    out.append_f32(convert_to_float(name, (count > 0 ? entry.sums[i] / count : 1) * calls));
   }
 }
 
 ByteWriter make_older(const Imatrix& imatrix) {
   const auto has_tokens = [](const auto& named) { return std::ranges::max(named.second.counts) > 0; };
   ByteWriter out;
-  out.i32(convert_to_i32("entries", static_cast<std::uint64_t>(std::ranges::count_if(imatrix.entries, has_tokens))));
+  out.append_i32(
+      convert_to_i32("entries", static_cast<std::uint64_t>(std::ranges::count_if(imatrix.entries, has_tokens))));
   for (const auto& named : imatrix.entries) {
     if (has_tokens(named)) append_older_entry(out, named.first, named.second, imatrix.chunk_size);
   }
   const std::string dataset = imatrix.datasets.empty() ? std::string() : imatrix.datasets.back();
-  out.i32(convert_to_i32("chunks", imatrix.count_chunks()));
-  out.i32(convert_to_i32("letters of a data set", dataset.size()));
-  out.text(dataset);
+  out.append_i32(convert_to_i32("chunks", imatrix.count_chunks()));
+  out.append_i32(convert_to_i32("letters of a data set", dataset.size()));
+  out.append_text(dataset);
   return out;
 }
 

@@ -133,12 +133,12 @@ class Reader {
     EndRecord end;
     end.at = find_end();
     reader_.seek(end.at + 4);
-    end.disk = reader_.u16("number of this disk");
-    end.directory_disk = reader_.u16("disk of the directory");
-    end.members_here = reader_.u16("members on this disk");
-    end.members = reader_.u16("members");
-    end.bytes = reader_.u32("bytes of the directory");
-    end.begin = reader_.u32("offset of the directory");
+    end.disk = reader_.read_u16("number of this disk");
+    end.directory_disk = reader_.read_u16("disk of the directory");
+    end.members_here = reader_.read_u16("members on this disk");
+    end.members = reader_.read_u16("members");
+    end.bytes = reader_.read_u32("bytes of the directory");
+    end.begin = reader_.read_u32("offset of the directory");
     if (end.disk != 0 || end.directory_disk != 0 || end.members_here != end.members) refuse_parts(end.at);
     if (auto wide = find_zip64(end)) return *wide;
     return {end.begin, end.bytes, end.members, end.at};
@@ -150,28 +150,28 @@ class Reader {
     if (end.at < kZip64LocatorBytes) return std::nullopt;
     const std::uint64_t locator = end.at - kZip64LocatorBytes;
     reader_.seek(locator);
-    if (reader_.u32("zip64 locator") != kZip64Locator) return std::nullopt;
-    const std::uint32_t disk = reader_.u32("disk of the zip64 end");
-    const std::uint64_t at = reader_.u64("offset of the zip64 end");
-    const std::uint32_t disks = reader_.u32("number of disks");
+    if (reader_.read_u32("zip64 locator") != kZip64Locator) return std::nullopt;
+    const std::uint32_t disk = reader_.read_u32("disk of the zip64 end");
+    const std::uint64_t at = reader_.read_u64("offset of the zip64 end");
+    const std::uint32_t disks = reader_.read_u32("number of disks");
     if (disk != 0 || disks != 1) refuse_parts(locator);
     if (locator < kZip64EndBytes || at != locator - kZip64EndBytes)
       reader_.fail("offset of the zip64 end", fmt::format("{} is not directly before its locator at {}", at, locator),
                    locator + 8);
     reader_.seek(at);
-    if (reader_.u32("zip64 end") != kZip64End) reader_.fail("zip64 end", "expected PK\\6\\6", at);
-    const std::uint64_t bytes = reader_.u64("bytes of the zip64 end");
+    if (reader_.read_u32("zip64 end") != kZip64End) reader_.fail("zip64 end", "expected PK\\6\\6", at);
+    const std::uint64_t bytes = reader_.read_u64("bytes of the zip64 end");
     if (bytes != kZip64EndBytes - 12)
       reader_.fail("bytes of the zip64 end", fmt::format("{}, expected {}", bytes, kZip64EndBytes - 12), at + 4);
     reader_.skip(2 + 2, "versions");
-    const std::uint32_t this_disk = reader_.u32("number of this disk");
-    const std::uint32_t directory_disk = reader_.u32("disk of the directory");
+    const std::uint32_t this_disk = reader_.read_u32("number of this disk");
+    const std::uint32_t directory_disk = reader_.read_u32("disk of the directory");
     Directory directory;
     directory.end_record = at;
-    const std::uint64_t here = reader_.u64("members on this disk");
-    directory.members = reader_.u64("members");
-    directory.bytes = reader_.u64("bytes of the directory");
-    directory.begin = reader_.u64("offset of the directory");
+    const std::uint64_t here = reader_.read_u64("members on this disk");
+    directory.members = reader_.read_u64("members");
+    directory.bytes = reader_.read_u64("bytes of the directory");
+    directory.begin = reader_.read_u64("offset of the directory");
     if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_parts(at);
     if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
         !agrees(end.begin, directory.begin))
@@ -188,25 +188,25 @@ class Reader {
 
   ZipMember read_entry(ByteReader& list) {
     const std::uint64_t at = list.position();
-    if (list.u32("signature") != kDirectoryEntry) list.fail("signature", "expected PK\\1\\2", at);
-    const unsigned made_by = list.u16("version made by") >> 8U;
+    if (list.read_u32("signature") != kDirectoryEntry) list.fail("signature", "expected PK\\1\\2", at);
+    const unsigned made_by = list.read_u16("version made by") >> 8U;
     list.skip(2, "version needed");
-    const std::uint16_t flags = list.u16("flags");
-    const std::uint16_t method = list.u16("method");
+    const std::uint16_t flags = list.read_u16("flags");
+    const std::uint16_t method = list.read_u16("method");
     list.skip(4, "time");
     ZipMember member;
-    member.crc32 = list.u32("CRC-32");
-    member.stored_bytes = list.u32("stored bytes");
-    member.bytes = list.u32("bytes");
-    const std::uint16_t name_bytes = list.u16("length of the name");
-    const std::uint16_t extra_bytes = list.u16("length of the extra fields");
-    const std::uint16_t comment_bytes = list.u16("length of the comment");
-    const std::uint16_t disk = list.u16("disk");
+    member.crc32 = list.read_u32("CRC-32");
+    member.stored_bytes = list.read_u32("stored bytes");
+    member.bytes = list.read_u32("bytes");
+    const std::uint16_t name_bytes = list.read_u16("length of the name");
+    const std::uint16_t extra_bytes = list.read_u16("length of the extra fields");
+    const std::uint16_t comment_bytes = list.read_u16("length of the comment");
+    const std::uint16_t disk = list.read_u16("disk");
     list.skip(2, "attributes");
-    const std::uint32_t mode = list.u32("attributes") >> 16U;
+    const std::uint32_t mode = list.read_u32("attributes") >> 16U;
     const bool is_link = (made_by == kMadeOnUnix || made_by == kMadeOnMacOs) && (mode & kModeOfFileType) == kModeOfLink;
-    member.header = list.u32("offset");
-    member.name = list.text(name_bytes, "name");
+    member.header = list.read_u32("offset");
+    member.name = list.read_text(name_bytes, "name");
     read_extra(list, extra_bytes, member);
     list.skip(comment_bytes, "comment");
     if (disk != 0) refuse_parts(at);
@@ -234,8 +234,8 @@ class Reader {
     bool has_zip64 = false;
     while (end - list.position() >= 4) {
       const std::uint64_t at = list.position();
-      const std::uint16_t kind = list.u16("extra field");
-      const std::uint64_t length = list.u16("length of an extra field");
+      const std::uint16_t kind = list.read_u16("extra field");
+      const std::uint64_t length = list.read_u16("length of an extra field");
       if (length > end - list.position())
         list.fail("extra field", fmt::format("{} bytes wanted, {} left", length, end - list.position()), at);
       const std::uint64_t next = list.position() + length;
@@ -244,12 +244,12 @@ class Reader {
         for (std::uint64_t* number : {&member.bytes, &member.stored_bytes, &member.header}) {
           if (*number != kWide) continue;
           if (next - list.position() < 8) list.fail("zip64 extra field", "it is too short", at);
-          *number = list.u64("zip64 extra field");
+          *number = list.read_u64("zip64 extra field");
         }
       } else if (kind == kUnicodePathExtra && length > kUnicodePathHeadBytes) {
         // Python since 3.13 and Info-ZIP use this name instead.
         list.skip(kUnicodePathHeadBytes, "Unicode path");
-        if (list.text(length - kUnicodePathHeadBytes, "Unicode path") != member.name)
+        if (list.read_text(length - kUnicodePathHeadBytes, "Unicode path") != member.name)
           list.fail("Unicode path", fmt::format("another name than \"{}\"", member.name), at);
       }
       list.seek(next);
@@ -328,27 +328,27 @@ class Reader {
     const std::uint64_t at = member.header;
     headers.seek(at);
     const auto scope = headers.open_scope(member.name);
-    if (headers.u32("signature") != kHeader) headers.fail("signature", "expected PK\\3\\4", at);
+    if (headers.read_u32("signature") != kHeader) headers.fail("signature", "expected PK\\3\\4", at);
     headers.skip(2, "version");
-    const std::uint16_t flags = headers.u16("flags");
+    const std::uint16_t flags = headers.read_u16("flags");
     require_readable(member.name, flags, at);
     const bool has_descriptor = (flags & kHasDescriptor) != 0;
-    const std::uint16_t method = headers.u16("method");
+    const std::uint16_t method = headers.read_u16("method");
     if (method != (member.deflated ? kDeflated : kStored))
       headers.fail("method",
                    fmt::format("found {}, but the directory states {}", method, member.deflated ? kDeflated : kStored),
                    at + 8);
     headers.skip(4, "time");
-    const std::uint32_t crc32 = headers.u32("CRC-32");
+    const std::uint32_t crc32 = headers.read_u32("CRC-32");
     if (crc32 != member.crc32 && !(has_descriptor && crc32 == 0))
       headers.fail("CRC-32", fmt::format("found {:08x}, but the directory states {:08x}", crc32, member.crc32),
                    at + 14);
     HeaderSizes sizes;
-    sizes.stored_bytes = headers.u32("stored bytes");
-    sizes.bytes = headers.u32("bytes");
-    const std::uint16_t name_bytes = headers.u16("length of the name");
-    const std::uint16_t extra_bytes = headers.u16("length of the extra fields");
-    if (headers.text(name_bytes, "name") != member.name)
+    sizes.stored_bytes = headers.read_u32("stored bytes");
+    sizes.bytes = headers.read_u32("bytes");
+    const std::uint16_t name_bytes = headers.read_u16("length of the name");
+    const std::uint16_t extra_bytes = headers.read_u16("length of the extra fields");
+    if (headers.read_text(name_bytes, "name") != member.name)
       headers.fail("name", "it differs from the name in the directory", at + kHeaderBytes);
     check_sizes(headers, sizes, extra_bytes, member, has_descriptor);
     headers.skip(extra_bytes, "extra fields");
@@ -392,16 +392,16 @@ class Reader {
     if (extra_bytes > headers.remaining()) headers.skip(extra_bytes, "extra fields");
     const std::uint64_t end = headers.position() + extra_bytes;
     while (end - headers.position() >= 4) {
-      const std::uint16_t kind = headers.u16("extra field");
-      const std::uint64_t length = headers.u16("length of an extra field");
+      const std::uint16_t kind = headers.read_u16("extra field");
+      const std::uint64_t length = headers.read_u16("length of an extra field");
       if (length > end - headers.position()) return std::nullopt;
       if (kind != kZip64Extra || length < 16) {
         headers.skip(length, "extra field");
         continue;
       }
       HeaderSizes sizes;
-      sizes.bytes = headers.u64("zip64 extra field");
-      sizes.stored_bytes = headers.u64("zip64 extra field");
+      sizes.bytes = headers.read_u64("zip64 extra field");
+      sizes.stored_bytes = headers.read_u64("zip64 extra field");
       return sizes;
     }
     return std::nullopt;
@@ -419,11 +419,11 @@ class Reader {
     const bool has_signature = length == kNarrowBytes + kSignatureBytes || length == kWideBytes + kSignatureBytes;
     if (!has_signature && length != kNarrowBytes && length != kWideBytes)
       headers.fail("descriptor", fmt::format("{} bytes after the member's, expected 12, 16, 20 or 24", length), at);
-    const std::uint32_t signature = has_signature ? headers.u32("descriptor") : kDescriptor;
-    const std::uint32_t crc32 = headers.u32("descriptor");
+    const std::uint32_t signature = has_signature ? headers.read_u32("descriptor") : kDescriptor;
+    const std::uint32_t crc32 = headers.read_u32("descriptor");
     const bool is_wide = length >= kWideBytes;
-    const std::uint64_t stored_bytes = is_wide ? headers.u64("descriptor") : headers.u32("descriptor");
-    const std::uint64_t bytes = is_wide ? headers.u64("descriptor") : headers.u32("descriptor");
+    const std::uint64_t stored_bytes = is_wide ? headers.read_u64("descriptor") : headers.read_u32("descriptor");
+    const std::uint64_t bytes = is_wide ? headers.read_u64("descriptor") : headers.read_u32("descriptor");
     if (signature != kDescriptor || crc32 != member.crc32 || stored_bytes != member.stored_bytes ||
         bytes != member.bytes)
       headers.fail("descriptor",

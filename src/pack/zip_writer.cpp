@@ -28,16 +28,16 @@ std::uint32_t narrow_number(std::uint64_t number) {
 // Writes the fields that a header and an entry of the directory share.
 void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
                 std::uint64_t extra_bytes) {
-  record.u16(kVersion);
-  record.u16(kFlags);
-  record.u16(kStored);
-  record.u16(0);  // time
-  record.u16(kDate);
-  record.u32(crc32);
-  record.u32(narrow_number(bytes));
-  record.u32(narrow_number(bytes));
-  record.u16(static_cast<std::uint16_t>(name.size()));
-  record.u16(static_cast<std::uint16_t>(extra_bytes));
+  record.append_u16(kVersion);
+  record.append_u16(kFlags);
+  record.append_u16(kStored);
+  record.append_u16(0);  // time
+  record.append_u16(kDate);
+  record.append_u32(crc32);
+  record.append_u32(narrow_number(bytes));
+  record.append_u32(narrow_number(bytes));
+  record.append_u16(static_cast<std::uint16_t>(name.size()));
+  record.append_u16(static_cast<std::uint16_t>(extra_bytes));
 }
 
 }  // namespace
@@ -49,18 +49,18 @@ Crc32& ZipWriter::begin(std::string name, std::uint64_t bytes, std::uint64_t ali
       sink_.position() + kHeaderBytes + name.size() + zip64_extra + kPaddingExtraBytes + align_at;
   const std::uint64_t padding = (alignment_ - unpadded % alignment_) % alignment_;
   ByteWriter header;
-  header.u32(kHeader);
+  header.append_u32(kHeader);
   add_common(header, 0, bytes, name, zip64_extra + kPaddingExtraBytes + padding);
-  header.text(name);
+  header.append_text(name);
   if (zip64_extra > 0) {
-    header.u16(kZip64Extra);
-    header.u16(16);
-    header.u64(bytes);
-    header.u64(bytes);
+    header.append_u16(kZip64Extra);
+    header.append_u16(16);
+    header.append_u64(bytes);
+    header.append_u64(bytes);
   }
-  header.u16(kPaddingExtra);
-  header.u16(static_cast<std::uint16_t>(padding));
-  for (std::uint64_t i = 0; i < padding; ++i) header.u8('Z');
+  header.append_u16(kPaddingExtra);
+  header.append_u16(static_cast<std::uint16_t>(padding));
+  for (std::uint64_t i = 0; i < padding; ++i) header.append_u8('Z');
   members_.push_back({std::move(name), sink_.position(), bytes, 0});
   sink_.write(header.bytes());
   crc32_ = Crc32();
@@ -71,13 +71,13 @@ void ZipWriter::end() {
   Member& member = members_.back();
   member.crc32 = crc32_.value();
   ByteWriter descriptor;
-  descriptor.u32(kDescriptor);
-  descriptor.u32(member.crc32);
+  descriptor.append_u32(kDescriptor);
+  descriptor.append_u32(member.crc32);
   for (int i = 0; i < 2; ++i) {  // stored and decoded
     if (is_wide(member.bytes)) {
-      descriptor.u64(member.bytes);
+      descriptor.append_u64(member.bytes);
     } else {
-      descriptor.u32(static_cast<std::uint32_t>(member.bytes));
+      descriptor.append_u32(static_cast<std::uint32_t>(member.bytes));
     }
   }
   sink_.write(descriptor.bytes());
@@ -94,24 +94,24 @@ void ZipWriter::finish() {
   for (const Member& member : members_) {
     ByteWriter extra;
     if (is_wide(member.bytes)) {
-      extra.u64(member.bytes);
-      extra.u64(member.bytes);
+      extra.append_u64(member.bytes);
+      extra.append_u64(member.bytes);
     }
-    if (is_wide(member.header)) extra.u64(member.header);
+    if (is_wide(member.header)) extra.append_u64(member.header);
     const std::size_t extra_bytes = extra.size() == 0 ? 0 : extra.size() + 4;
     ByteWriter entry;
-    entry.u32(kDirectoryEntry);
-    entry.u16(kVersion);  // the version that made the archive
+    entry.append_u32(kDirectoryEntry);
+    entry.append_u16(kVersion);  // the version that made the archive
     add_common(entry, member.crc32, member.bytes, member.name, extra_bytes);
-    entry.u16(0);  // comment
-    entry.u16(0);  // disk
-    entry.u16(0);  // attributes
-    entry.u32(0);
-    entry.u32(narrow_number(member.header));
-    entry.text(member.name);
+    entry.append_u16(0);  // comment
+    entry.append_u16(0);  // disk
+    entry.append_u16(0);  // attributes
+    entry.append_u32(0);
+    entry.append_u32(narrow_number(member.header));
+    entry.append_text(member.name);
     if (extra_bytes > 0) {
-      entry.u16(kZip64Extra);
-      entry.u16(static_cast<std::uint16_t>(extra.size()));
+      entry.append_u16(kZip64Extra);
+      entry.append_u16(static_cast<std::uint16_t>(extra.size()));
       entry.append(extra.bytes());
     }
     sink_.write(entry.bytes());
@@ -120,30 +120,30 @@ void ZipWriter::finish() {
   const std::uint64_t count = members_.size();
   ByteWriter record;
   if (count >= kWideCount || is_wide(begin) || is_wide(end - begin)) {
-    record.u32(kZip64End);
-    record.u64(kZip64EndBytes - 12);
-    record.u16(kVersion);
-    record.u16(kVersion);
-    record.u32(0);
-    record.u32(0);
-    record.u64(count);
-    record.u64(count);
-    record.u64(end - begin);
-    record.u64(begin);
-    record.u32(kZip64Locator);
-    record.u32(0);
-    record.u64(end);
-    record.u32(1);
+    record.append_u32(kZip64End);
+    record.append_u64(kZip64EndBytes - 12);
+    record.append_u16(kVersion);
+    record.append_u16(kVersion);
+    record.append_u32(0);
+    record.append_u32(0);
+    record.append_u64(count);
+    record.append_u64(count);
+    record.append_u64(end - begin);
+    record.append_u64(begin);
+    record.append_u32(kZip64Locator);
+    record.append_u32(0);
+    record.append_u64(end);
+    record.append_u32(1);
   }
-  record.u32(kEnd);
-  record.u16(0);
-  record.u16(0);
+  record.append_u32(kEnd);
+  record.append_u16(0);
+  record.append_u16(0);
   const auto narrow_count = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, kWideCount));
-  record.u16(narrow_count);
-  record.u16(narrow_count);
-  record.u32(narrow_number(end - begin));
-  record.u32(narrow_number(begin));
-  record.u16(0);
+  record.append_u16(narrow_count);
+  record.append_u16(narrow_count);
+  record.append_u32(narrow_number(end - begin));
+  record.append_u32(narrow_number(begin));
+  record.append_u16(0);
   sink_.write(record.bytes());
 }
 

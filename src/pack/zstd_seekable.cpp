@@ -358,18 +358,18 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
   const auto write_frame = [&](Work& work) {
     if (hasher != nullptr) hasher->update(work.content);
     sink.write(work.stored);
-    table.u32(static_cast<std::uint32_t>(work.stored.size()));
-    table.u32(static_cast<std::uint32_t>(work.content.size()));
+    table.append_u32(static_cast<std::uint32_t>(work.stored.size()));
+    table.append_u32(static_cast<std::uint32_t>(work.content.size()));
     ++frames;
     meter.advance(work.content.size(), item);
   };
   process_in_order<Work>(cut, make, write_frame);
   ByteWriter head;
-  head.u32(kSkippableMagic);
-  head.u32(static_cast<std::uint32_t>(table.size() + kFooterBytes));
-  table.u32(frames);
-  table.u8(0);
-  table.u32(kTableMagic);
+  head.append_u32(kSkippableMagic);
+  head.append_u32(static_cast<std::uint32_t>(table.size() + kFooterBytes));
+  table.append_u32(frames);
+  table.append_u8(0);
+  table.append_u32(kTableMagic);
   sink.write(head.bytes());
   sink.write(table.bytes());
 }

@@ -33,15 +33,15 @@ Reader::Reader(const Source& source, std::string context, std::uint64_t begin, s
 
 std::uint64_t Reader::read_number(unsigned bytes) {
   switch (bytes) {
-    case 1: return in_.u8("number");
-    case 2: return in_.u16("number");
-    case 4: return in_.u32("number");
-    default: return in_.u64("number");
+    case 1: return in_.read_u8("number");
+    case 2: return in_.read_u16("number");
+    case 4: return in_.read_u32("number");
+    default: return in_.read_u64("number");
   }
 }
 
 Item Reader::read_content(Item item, std::uint64_t length) {
-  if (item.kind == ItemKind::extension) item.type = in_.i8("type of an extension");
+  if (item.kind == ItemKind::extension) item.type = in_.read_i8("type of an extension");
   item.argument = length;
   item.content = in_.position();
   in_.skip(length, item.kind == ItemKind::text ? "text" : item.kind == ItemKind::bytes ? "bytes" : "extension");
@@ -61,7 +61,7 @@ Item Reader::read_items(Item item, std::uint64_t count) {
 // Reads the next head, by the ranges of the specification's table "Formats".
 Item Reader::next() {
   Item item{.begin = in_.position()};
-  const unsigned first = in_.u8("item");
+  const unsigned first = in_.read_u8("item");
   const auto make_item = [&](ItemKind kind) {
     item.kind = kind;
     return item;
@@ -85,8 +85,9 @@ Item Reader::next() {
     case 0xc7:
     case 0xc8:
     case 0xc9: return read_content(make_item(ItemKind::extension), read_number(1U << (first - 0xc7U)));
-    case 0xca: return make_scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
-    case 0xcb: return make_scalar(ItemKind::real, in_.u64("number"));
+    case 0xca:
+      return make_scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.read_f32("number"))));
+    case 0xcb: return make_scalar(ItemKind::real, in_.read_u64("number"));
     case 0xcc:
     case 0xcd:
     case 0xce:
@@ -179,7 +180,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
 
 std::string Tree::read_content(const Item& item) const {
   ByteReader in(source_, context_, item.content, item.content + item.argument);
-  return std::string(in.text(item.argument, "text"));
+  return std::string(in.read_text(item.argument, "text"));
 }
 
 std::optional<Tree::Index> Tree::find(Index map, std::string_view key) const {

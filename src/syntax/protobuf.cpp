@@ -42,12 +42,12 @@ std::uint64_t Message::read_integer(std::string_view field) {
 
 float Message::read_f32(std::string_view field) {
   expect_wire(Wire::fixed32, field);
-  return reader_.f32(field);
+  return reader_.read_f32(field);
 }
 
 std::string_view Message::read_text(std::string_view field) {
   expect_wire(Wire::bytes, field);
-  return reader_.text(read_varint(field), field);
+  return reader_.read_text(read_varint(field), field);
 }
 
 Message::Place Message::read_place(std::string_view field) {
@@ -103,7 +103,7 @@ std::uint64_t Message::read_varint(std::string_view field) {
   const std::uint64_t begin = reader_.position();
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
-    const std::uint8_t byte = reader_.u8(field);
+    const std::uint8_t byte = reader_.read_u8(field);
     if (shift == 63 && byte > 1) break;
     value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;

@@ -19,9 +19,9 @@ SourcePtr memory(std::initializer_list<int> bytes) {
 TEST(ByteReader, ReadsLittleEndianNumbersInOrder) {
   const auto source = memory({0x01, 0x02, 0x03, 0x04, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x80, 0x3f});
   ByteReader reader(*source, "test");
-  EXPECT_EQ(reader.u32("a"), 0x04030201U);
-  EXPECT_EQ(reader.i32("b"), -1);
-  EXPECT_EQ(reader.f32("c"), 1.0F);
+  EXPECT_EQ(reader.read_u32("a"), 0x04030201U);
+  EXPECT_EQ(reader.read_i32("b"), -1);
+  EXPECT_EQ(reader.read_f32("c"), 1.0F);
   EXPECT_EQ(reader.remaining(), 0U);
 }
 
@@ -30,8 +30,8 @@ TEST(ByteReader, ErrorsHaveRecordFieldOffsetAndBytesLeft) {
   ByteReader reader(*source, "alt v2");
   const auto section = reader.open_scope("tokenizer");
   const auto token = reader.open_scope("token", 17);
-  reader.u32("score");
-  const Error error = support::error_of([&] { reader.text(4294967295U, "length"); });
+  reader.read_u32("score");
+  const Error error = support::error_of([&] { reader.read_text(4294967295U, "length"); });
   EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
   EXPECT_EQ(error.offset(), 4U);
   EXPECT_STREQ(error.what(), "memory: alt v2: tokenizer: token 17: length: 4294967295 bytes wanted, 2 left (at 0x4)");
@@ -67,7 +67,7 @@ std::uint8_t expected(std::uint64_t offset) { return static_cast<std::uint8_t>(F
 TEST(ByteReader, SmallReadsShareAWindowThatGrowsWhileTheReaderGoesOn) {
   const FetchedSource source(1 << 20);
   ByteReader reader(source, "test");
-  for (std::uint64_t at = 0; at < source.size(); ++at) ASSERT_EQ(reader.u8("byte"), expected(at)) << at;
+  for (std::uint64_t at = 0; at < source.size(); ++at) ASSERT_EQ(reader.read_u8("byte"), expected(at)) << at;
   EXPECT_EQ(reader.remaining(), 0U);
   std::uint64_t next = 0;
   std::size_t last = 0;
@@ -91,24 +91,24 @@ TEST(ByteReader, AValueAcrossTheEndOfAWindowIsWhole) {
   for (std::uint64_t at = 3; at + 4 <= 90'000; at += 4) {
     std::uint32_t wanted = 0;
     for (std::size_t i = 4; i-- > 0;) wanted = wanted << 8U | expected(at + i);
-    ASSERT_EQ(reader.u32("number"), wanted) << at;
+    ASSERT_EQ(reader.read_u32("number"), wanted) << at;
   }
 }
 
 TEST(ByteReader, AWindowEndsWhereTheReaderDoes) {
   const FetchedSource source(100'000);
   ByteReader reader(source, "test", 1000, 1100);
-  EXPECT_EQ(reader.u8("byte"), expected(1000));
+  EXPECT_EQ(reader.read_u8("byte"), expected(1000));
   EXPECT_EQ(source.fetches, (std::vector<FetchedSource::Fetch>{{1000, 100}}));
-  EXPECT_EQ(reader.text(99, "rest").size(), 99U);
-  EXPECT_THROW(reader.u8("byte"), Error);
+  EXPECT_EQ(reader.read_text(99, "rest").size(), 99U);
+  EXPECT_THROW(reader.read_u8("byte"), Error);
   EXPECT_EQ(source.fetches.size(), 1U);
 }
 
 TEST(ByteReader, TextLargerThanAnyWindowIsFetchedAtOnce) {
   const FetchedSource source(1 << 20);
   ByteReader reader(source, "test");
-  const std::string_view text = reader.text(500'000, "text");
+  const std::string_view text = reader.read_text(500'000, "text");
   ASSERT_EQ(text.size(), 500'000U);
   for (std::size_t at = 0; at < text.size(); ++at) ASSERT_EQ(static_cast<std::uint8_t>(text[at]), expected(at)) << at;
   EXPECT_EQ(source.fetches.size(), 1U);
@@ -117,19 +117,19 @@ TEST(ByteReader, TextLargerThanAnyWindowIsFetchedAtOnce) {
 TEST(ByteReader, SeeksBothWaysAndFetchesLittleAfterAJump) {
   const FetchedSource source(1 << 20);
   ByteReader reader(source, "test");
-  EXPECT_EQ(reader.u8("first"), expected(0));
+  EXPECT_EQ(reader.read_u8("first"), expected(0));
   reader.seek(900'000);
   EXPECT_EQ(reader.position(), 900'000U);
-  EXPECT_EQ(reader.u8("far"), expected(900'000));
+  EXPECT_EQ(reader.read_u8("far"), expected(900'000));
   EXPECT_EQ(source.fetches.back(), (FetchedSource::Fetch{900'000, 4096}));
   reader.seek(900'100);  // inside the window
-  EXPECT_EQ(reader.u8("near"), expected(900'100));
+  EXPECT_EQ(reader.read_u8("near"), expected(900'100));
   EXPECT_EQ(source.fetches.size(), 2U);
   reader.seek(7);
-  EXPECT_EQ(reader.u8("back"), expected(7));
+  EXPECT_EQ(reader.read_u8("back"), expected(7));
   reader.seek(source.size());
   EXPECT_EQ(reader.remaining(), 0U);
-  EXPECT_THROW(reader.u8("beyond"), Error);
+  EXPECT_THROW(reader.read_u8("beyond"), Error);
 }
 
 TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
@@ -144,11 +144,11 @@ TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
     return ErrorKind::cancelled;  // no call here throws this kind
   };
   EXPECT_EQ(kind([&] { reader.seek(61); }), ErrorKind::internal);
-  EXPECT_EQ(kind([&] { reader.limit(61); }), ErrorKind::internal);
-  EXPECT_EQ(kind([&] { reader.limit(9); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { reader.set_end(61); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { reader.set_end(9); }), ErrorKind::internal);
   EXPECT_EQ(kind([&] { ByteReader(source, "test", 10, 101); }), ErrorKind::internal);
   EXPECT_EQ(kind([&] { ByteReader(source, "test", 11, 10); }), ErrorKind::internal);
-  reader.limit(20);
+  reader.set_end(20);
   EXPECT_EQ(reader.remaining(), 10U);
   EXPECT_EQ(kind([&] { reader.skip(11, "padding"); }), ErrorKind::invalid_file);
   EXPECT_EQ(reader.position(), 10U);
@@ -157,13 +157,13 @@ TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
 TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
   FetchedSource source(100'000);
   ByteReader reader(source, "test");
-  EXPECT_EQ(reader.u8("first"), expected(0));
+  EXPECT_EQ(reader.read_u8("first"), expected(0));
   reader.seek(50'000);
   source.broken = true;
-  EXPECT_THROW(reader.u8("far"), Error);
+  EXPECT_THROW(reader.read_u8("far"), Error);
   source.broken = false;
   reader.seek(1);
-  EXPECT_EQ(reader.u8("second"), expected(1));
+  EXPECT_EQ(reader.read_u8("second"), expected(1));
   EXPECT_EQ(source.fetches.back().offset, 1U);
 }
 

@@ -16,7 +16,7 @@ std::string FileReader::read_text(std::string_view field) {
 
 std::string FileReader::read_text(std::int32_t length, std::string_view field) {
   const std::uint64_t at = bytes_.position();
-  std::string text(bytes_.text(static_cast<std::uint64_t>(length), field));
+  std::string text(bytes_.read_text(static_cast<std::uint64_t>(length), field));
   if (!is_utf8(text)) bytes_.fail(field, "expected UTF-8, found other bytes", at);
   if (const auto nul = text.find('\0'); nul != std::string::npos)
     bytes_.fail(field, fmt::format("holds a NUL at its byte {}", nul), at);
@@ -25,7 +25,7 @@ std::string FileReader::read_text(std::int32_t length, std::string_view field) {
 
 bool FileReader::read_flag(std::string_view field) {
   const std::uint64_t at = bytes_.position();
-  const std::uint8_t value = bytes_.u8(field);
+  const std::uint8_t value = bytes_.read_u8(field);
   if (value > 1) bytes_.fail(field, fmt::format("expected 0 or 1, found {}", value), at);
   return value == 1;
 }
@@ -33,7 +33,7 @@ bool FileReader::read_flag(std::string_view field) {
 OpenSection FileReader::open_section(Section section) {
   OpenSection open;
   open.begin = bytes_.position();
-  const std::int64_t marker = bytes_.i64("section_marker");
+  const std::int64_t marker = bytes_.read_i64("section_marker");
   if (marker != get_section_info(section).marker)
     bytes_.fail("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}", get_section_info(section).marker, marker), open.begin);
@@ -76,7 +76,7 @@ void FileReader::close_section(const OpenSection& section, std::uint64_t uncount
 
 void FileReader::require_marker() {
   const std::uint64_t here = bytes_.position();
-  const std::int32_t marker = bytes_.i32("section_marker");
+  const std::int32_t marker = bytes_.read_i32("section_marker");
   bytes_.seek(here);
   const auto is_it = [&](const SectionInfo& section) { return static_cast<std::int32_t>(section.marker) == marker; };
   if (marker == kEndMarker || std::ranges::any_of(kSections, is_it)) return;
@@ -89,7 +89,7 @@ void FileReader::require_marker() {
 void FileReader::skip_padding() {
   const std::uint64_t begin = bytes_.position();
   const std::uint64_t end = *checked_align(begin, kAlignment);
-  const std::string_view padding = bytes_.text(end - begin, "padding");
+  const std::string_view padding = bytes_.read_text(end - begin, "padding");
   const auto dirt = padding.find_first_not_of('\0');
   if (dirt == std::string_view::npos) return;
   const std::string problem =
@@ -117,8 +117,8 @@ namespace {
 // Returns true if the end marker begins here. Does not move the reader.
 bool is_at_end_marker(ByteReader& bytes) {
   const std::uint64_t here = bytes.position();
-  const std::int32_t low = bytes.i32("end marker");
-  const std::int32_t high = bytes.remaining() >= 4 ? bytes.i32("end marker") : 0;
+  const std::int32_t low = bytes.read_i32("end marker");
+  const std::int32_t high = bytes.remaining() >= 4 ? bytes.read_i32("end marker") : 0;
   bytes.seek(here);
   return low == kEndMarker && high == 0;
 }
@@ -128,7 +128,7 @@ std::size_t find_section(FileReader& reader, std::span<const Section> order, std
   ByteReader& bytes = reader.bytes();
   reader.require_marker();
   const std::uint64_t here = bytes.position();
-  const std::int64_t marker = bytes.i64("section_marker");
+  const std::int64_t marker = bytes.read_i64("section_marker");
   bytes.seek(here);
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (get_section_info(order[i]).marker != marker) continue;

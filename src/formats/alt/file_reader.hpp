@@ -41,8 +41,8 @@ class FileReader {
   // Reads a byte that must be 0 or 1.
   bool read_flag(std::string_view field);
   // Reads a number that must not be negative.
-  std::int32_t read_count32(std::string_view field) { return check_count(field, bytes_.i32(field)); }
-  std::int64_t read_count64(std::string_view field) { return check_count(field, bytes_.i64(field)); }
+  std::int32_t read_count32(std::string_view field) { return check_count(field, bytes_.read_i32(field)); }
+  std::int64_t read_count64(std::string_view field) { return check_count(field, bytes_.read_i64(field)); }
 
   // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);

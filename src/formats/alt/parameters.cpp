@@ -67,7 +67,7 @@ ParameterOrder detect_order(const SectionWriter& section) {
 
 std::int64_t read_sliding_window(FileReader& reader) {
   const std::uint64_t at = reader.bytes().position();
-  const std::int32_t window = reader.bytes().i32("sliding_window");
+  const std::int32_t window = reader.bytes().read_i32("sliding_window");
   if (window >= 0) return window;
   reader.warn("sliding_window", fmt::format("expected 0 for none, found {}", window), at);
   return 0;
@@ -106,16 +106,16 @@ std::optional<Config> read_parameters_v2(FileReader& reader) {
   Config config;
   config.hidden_act = reader.read_text("hidden_act");
   config.tie_word_embeddings = reader.read_flag("tie_word_embeddings");
-  config.hidden_size = bytes.i32("hidden_size");
-  config.intermediate_size = bytes.i32("intermediate_size");
-  config.max_position_embeddings = bytes.i32("max_position_embeddings");
-  config.num_attention_heads = bytes.i32("num_attention_heads");
-  config.num_hidden_layers = bytes.i32("num_hidden_layers");
-  config.num_key_value_heads = bytes.i32("num_key_value_heads");
+  config.hidden_size = bytes.read_i32("hidden_size");
+  config.intermediate_size = bytes.read_i32("intermediate_size");
+  config.max_position_embeddings = bytes.read_i32("max_position_embeddings");
+  config.num_attention_heads = bytes.read_i32("num_attention_heads");
+  config.num_hidden_layers = bytes.read_i32("num_hidden_layers");
+  config.num_key_value_heads = bytes.read_i32("num_key_value_heads");
   config.sliding_window = read_sliding_window(reader);
   const std::uint64_t at = bytes.position();
-  const Tail tail{
-      {bytes.u32("rope_theta"), bytes.u32("rms_norm_eps"), bytes.u32("initializer_range"), bytes.u32("head_size")}};
+  const Tail tail{{bytes.read_u32("rope_theta"), bytes.read_u32("rms_norm_eps"), bytes.read_u32("initializer_range"),
+                   bytes.read_u32("head_size")}};
   const ParameterOrder order = find_order(tail);
   set_tail(config, tail, order);
   if (order == ParameterOrder::alt_c) {
@@ -134,17 +134,17 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   ParametersV1 parameters;
   parameters.model_type = reader.read_text("model_type");
   Config config = make_empty_config();
-  config.hidden_size = bytes.i32("hidden_size");
-  config.num_hidden_layers = bytes.i32("num_hidden_layers");
-  config.intermediate_size = bytes.i32("intermediate_size");
-  config.num_attention_heads = bytes.i32("num_attention_heads");
-  config.num_key_value_heads = bytes.i32("num_key_value_heads");
+  config.hidden_size = bytes.read_i32("hidden_size");
+  config.num_hidden_layers = bytes.read_i32("num_hidden_layers");
+  config.intermediate_size = bytes.read_i32("intermediate_size");
+  config.num_attention_heads = bytes.read_i32("num_attention_heads");
+  config.num_key_value_heads = bytes.read_i32("num_key_value_heads");
   config.sliding_window = read_sliding_window(reader);
-  config.rope_theta = bytes.f32("rope_theta");
-  config.rms_norm_eps = bytes.f32("rms_norm_eps");
-  config.head_dim = bytes.i32("head_size");
+  config.rope_theta = bytes.read_f32("rope_theta");
+  config.rms_norm_eps = bytes.read_f32("rms_norm_eps");
+  config.head_dim = bytes.read_i32("head_size");
   parameters.data_type_at = bytes.position();
-  parameters.data_type = bytes.i32("data_type");
+  parameters.data_type = bytes.read_i32("data_type");
   // This value only informs people, since each tensor has its own data_type.
   if (parameters.data_type < 0 || parameters.data_type > 2) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);

@@ -19,16 +19,16 @@ constexpr std::array kSectionsV2 = {Section::general, Section::parameters, Secti
 void read_start(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
   const auto scope = bytes.open_scope("start");
-  const std::int64_t marker = bytes.i64("section_marker");
+  const std::int64_t marker = bytes.read_i64("section_marker");
   if (marker != kStartV2 && marker != kStartAltc)
     bytes.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", kStartV2, marker), 0);
   if (marker == kStartAltc)
     reader.warn("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}, the magic of version 1", kStartV2, marker), 0);
   const OpenSection section{0, reader.read_count64("section_size")};
-  const std::int32_t version = bytes.i32("magic_version");
+  const std::int32_t version = bytes.read_i32("magic_version");
   if (version != 2) bytes.fail("magic_version", fmt::format("expected 2, found {}", version), 16);
-  const std::int32_t alignment = bytes.i32("magic_alignment");
+  const std::int32_t alignment = bytes.read_i32("magic_alignment");
   if (alignment != static_cast<std::int32_t>(kAlignment))
     bytes.fail("magic_alignment", fmt::format("expected {}, found {}", kAlignment, alignment), 20);
   reader.close_section(section);
@@ -95,7 +95,7 @@ Model read_v1(const Input& input, const ReadOptions&) {
   FileReader reader(*source, "alt v1");
   Model model;
   model.origin = {input.path, "alt-v1", input.source->size(), {input.path}};
-  const std::int32_t magic = reader.bytes().i32("magic");
+  const std::int32_t magic = reader.bytes().read_i32("magic");
   if (magic != kStartAltc)
     reader.bytes().fail("magic", fmt::format("expected 0x{:x}, found 0x{:x}", kStartAltc, magic), 0);
   reader.skip_padding();

@@ -154,10 +154,10 @@ class ReaderV2 : private TensorsReader {
  private:
   void read_tensor() {
     Hints hints;
-    hints.component_type = bytes_.i32("component_type");
-    hints.block_index = bytes_.i32("block_index");
-    hints.layer_type = bytes_.i32("layer_type");
-    hints.projection_type = bytes_.i32("projection_type");
+    hints.component_type = bytes_.read_i32("component_type");
+    hints.block_index = bytes_.read_i32("block_index");
+    hints.layer_type = bytes_.read_i32("layer_type");
+    hints.projection_type = bytes_.read_i32("projection_type");
     Tensor tensor;
     tensor.shape = read_shape(read_rank());
     const std::uint64_t name_at = bytes_.position();
@@ -170,7 +170,7 @@ class ReaderV2 : private TensorsReader {
 
   void read_typed_data(Tensor& tensor) {
     const std::uint64_t at = bytes_.position();
-    const std::int32_t code = bytes_.i32("data_type");
+    const std::int32_t code = bytes_.read_i32("data_type");
     const auto dtype = find_spelled_dtype(kCodes, code);
     if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), at);
     const std::uint64_t scale_at = bytes_.position();
@@ -184,9 +184,9 @@ class ReaderV2 : private TensorsReader {
   Affine read_affine(DType dtype) {
     const std::uint64_t at = bytes_.position();
     Affine affine;
-    affine.delta = bytes_.f32("delta");
-    affine.min = bytes_.f32("min");
-    affine.max = bytes_.f32("max");
+    affine.delta = bytes_.read_f32("delta");
+    affine.min = bytes_.read_f32("min");
+    affine.max = bytes_.read_f32("max");
     const std::uint64_t flag_at = bytes_.position();
     affine.packed = reader_.read_flag("packing_flag");
     if (poise::info(dtype).kind == DTypeKind::quantized) check_range(affine, at + 4);
@@ -298,7 +298,7 @@ class ReaderV1 : private TensorsReader {
   // Reads an element type. Version 1 has no scales, so its "qint8" is a plain integer.
   DType read_dtype() {
     const std::uint64_t at = bytes_.position();
-    switch (const std::int32_t code = bytes_.i32("data_type")) {
+    switch (const std::int32_t code = bytes_.read_i32("data_type")) {
       case 0: return DType::f32;
       case 1: return DType::f16;
       case 2: return DType::i8;

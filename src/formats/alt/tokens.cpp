@@ -41,10 +41,10 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   ByteReader& bytes = reader.bytes();
   const std::uint64_t at = bytes.position();
   const std::int32_t size = reader.read_count32("vocab_size");
-  vocabulary.bos_id = bytes.i32("bos_id");
-  vocabulary.eos_id = bytes.i32("eos_id");
-  vocabulary.pad_id = bytes.i32("pad_id");
-  vocabulary.unk_id = bytes.i32("unk_id");
+  vocabulary.bos_id = bytes.read_i32("bos_id");
+  vocabulary.eos_id = bytes.read_i32("eos_id");
+  vocabulary.pad_id = bytes.read_i32("pad_id");
+  vocabulary.unk_id = bytes.read_i32("unk_id");
   if (static_cast<std::size_t>(size) > kMaxTokens)
     bytes.fail("vocab_size", fmt::format("{} tokens, at most {} are allowed", size, kMaxTokens), at);
   if (static_cast<std::uint64_t>(size) > bytes.remaining() / least_token_bytes) {
@@ -59,7 +59,7 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
 // Reads a type as if it had the canonical numbering; detect_numbering() corrects it.
 TokenType read_token_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
-  const std::int32_t code = bytes.i32("token_type");
+  const std::int32_t code = bytes.read_i32("token_type");
   if (code < 0 || code > kMostTypeCode)
     bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMostTypeCode, code), at);
   return decode_token_type(TypeNumbering::canonical, code);
@@ -67,7 +67,7 @@ TokenType read_token_type(ByteReader& bytes) {
 
 float read_score(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
-  const float score = bytes.f32("token_score");
+  const float score = bytes.read_f32("token_score");
   if (std::isnan(score)) bytes.fail("token_score", "expected a number, found NaN", at);
   return score;
 }
@@ -83,7 +83,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   const float score = read_score(bytes);
   const TokenType type = read_token_type(bytes);
   const std::uint64_t at = bytes.position();
-  const std::int32_t found = bytes.i32("token_id");
+  const std::int32_t found = bytes.read_i32("token_id");
   if (found != id) bytes.fail("token_id", fmt::format("expected {}, found {}", id, found), at);
   vocabulary.add(reader.read_text("token_data"), score, type);
 }
@@ -133,7 +133,7 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   Vocabulary vocabulary;
   const std::int32_t size = read_ids(reader, vocabulary, has_ids ? 16 : 12);
   const std::uint64_t seq_len_at = bytes.position();
-  if (reading.seq_len) vocabulary.max_length = bytes.i32("seq_len");
+  if (reading.seq_len) vocabulary.max_length = bytes.read_i32("seq_len");
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
     const auto scope = bytes.open_scope("token", id);
     read_token(reader, vocabulary, reading.record, id);
@@ -156,7 +156,7 @@ Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection&
   ByteReader& bytes = reader.bytes();
   if (is_size_twice) {
     const std::uint64_t at = bytes.position();
-    const std::int64_t repeated_size = bytes.i64("header size");
+    const std::int64_t repeated_size = bytes.read_i64("header size");
     if (repeated_size != section.size)
       bytes.fail("header size",
                  fmt::format("expected the section's size {} again, found {}", section.size, repeated_size), at);

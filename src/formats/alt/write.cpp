@@ -245,8 +245,8 @@ std::uint64_t TensorsSection::bytes() const {
 
 void TensorsSection::write(Sink& sink, const Progress& progress) const {
   ByteWriter header;
-  header.i64(get_section_info(Section::tensors).marker);
-  header.u64(bytes());
+  header.append_i64(get_section_info(Section::tensors).marker);
+  header.append_u64(bytes());
   sink.write(header.bytes());
   sink.write(counts_.fields().bytes());
   Meter meter(progress, data_bytes_);

@@ -18,12 +18,12 @@ namespace poise::alt {
 
 void SectionWriter::write_i32(std::string_view field, std::int64_t value) {
   if (value < INT32_MIN || value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
-  fields_.i32(static_cast<std::int32_t>(value));
+  fields_.append_i32(static_cast<std::int32_t>(value));
 }
 
 void SectionWriter::write_count(std::string_view field, std::uint64_t value) {
   if (value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
-  fields_.i32(static_cast<std::int32_t>(value));
+  fields_.append_i32(static_cast<std::int32_t>(value));
 }
 
 void SectionWriter::write_text_length(std::string_view field, std::string_view value) {
@@ -31,7 +31,7 @@ void SectionWriter::write_text_length(std::string_view field, std::string_view v
     refuse(field, fmt::format("{} bytes of text do not fit the format's 32-bit length", value.size()));
   if (value.find('\0') != std::string_view::npos) refuse(field, "the text holds a NUL byte");
   if (!is_utf8(value)) refuse(field, "the text is not UTF-8");
-  fields_.i32(static_cast<std::int32_t>(value.size()));
+  fields_.append_i32(static_cast<std::int32_t>(value.size()));
 }
 
 void SectionWriter::write_text(std::string_view field, std::string_view value) {
@@ -149,12 +149,12 @@ SectionWriter make_tokenizer_section(const std::optional<Vocabulary>& given, con
 void write_start(Sink& sink, const WrittenForm& form) {
   ByteWriter start;
   if (form.version == 1) {
-    start.i32(static_cast<std::int32_t>(kStartAltc));
+    start.append_i32(static_cast<std::int32_t>(kStartAltc));
   } else {
-    start.i64(kStartV2);
-    start.u64(form.sizes == SizeRule::whole ? kAlignment : 2 * sizeof(std::int32_t));  // section_size
-    start.i32(form.version);
-    start.i32(static_cast<std::int32_t>(kAlignment));
+    start.append_i64(kStartV2);
+    start.append_u64(form.sizes == SizeRule::whole ? kAlignment : 2 * sizeof(std::int32_t));  // section_size
+    start.append_i32(form.version);
+    start.append_i32(static_cast<std::int32_t>(kAlignment));
   }
   sink.write(start.bytes());
   sink.pad_to(kAlignment);
@@ -163,9 +163,9 @@ void write_start(Sink& sink, const WrittenForm& form) {
 void write_end(Sink& sink, const WrittenForm& form) {
   ByteWriter end;
   if (form.version == 1) {
-    end.i32(static_cast<std::int32_t>(kEndMarker));
+    end.append_i32(static_cast<std::int32_t>(kEndMarker));
   } else {
-    end.i64(kEndMarker);
+    end.append_i64(kEndMarker);
   }
   sink.write(end.bytes());
 }
@@ -175,8 +175,9 @@ void write_section(Sink& sink, Section section, const SectionWriter& fields, con
                    std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();
   ByteWriter header;
-  header.i64(get_section_info(section).marker);
-  header.u64(form.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment) : bytes - uncounted);
+  header.append_i64(get_section_info(section).marker);
+  header.append_u64(form.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment)
+                                                  : bytes - uncounted);
   sink.write(header.bytes());
   sink.write(fields.fields().bytes());
   sink.pad_to(kAlignment);

@@ -30,14 +30,14 @@ class SectionWriter {
   // These throw unsupported, naming section and field, for a value that does not fit int32, and for a negative count.
   void write_i32(std::string_view field, std::int64_t value);
   void write_count(std::string_view field, std::uint64_t value);
-  void write_i64(std::uint64_t value) { fields_.u64(value); }
-  void write_f32(float value) { fields_.f32(value); }
-  void write_flag(bool value) { fields_.u8(value ? 1 : 0); }
+  void write_i64(std::uint64_t value) { fields_.append_u64(value); }
+  void write_f32(float value) { fields_.append_f32(value); }
+  void write_flag(bool value) { fields_.append_u8(value ? 1 : 0); }
   // Writes length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
   void write_text(std::string_view field, std::string_view value);
   // write_text() calls both; records that store length and bytes apart call them one by one.
   void write_text_length(std::string_view field, std::string_view value);
-  void write_text_bytes(std::string_view value) { fields_.text(value); }
+  void write_text_bytes(std::string_view value) { fields_.append_text(value); }
 
   const ByteWriter& fields() const { return fields_; }
 

@@ -117,7 +117,7 @@ FlaxArray read_array(const Source& source, const std::string& context, const Ite
   expect(is_string(type), "element type", "text", type);
   if (type.argument > kMostTypeBytes)
     in.fail("element type", fmt::format("its name has more than {} bytes", kMostTypeBytes), type.begin);
-  array.type = ByteReader(source, context, type.content, type.content + type.argument).text(type.argument, "type");
+  array.type = ByteReader(source, context, type.content, type.content + type.argument).read_text(type.argument, "type");
   if (!is_utf8(array.type)) in.fail("element type", "it is not UTF-8", type.begin);
   const Item elements = in.next();
   expect(is_string(elements), "elements", "bytes", elements);

@@ -321,21 +321,21 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   std::vector<std::string> added = apply_to_entries(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
-  out.text(kMagic);
-  out.u32(header.version);
-  out.u64(header.tensors);
-  out.u64(header.entries.size());
+  out.append_text(kMagic);
+  out.append_u32(header.version);
+  out.append_u64(header.tensors);
+  out.append_u64(header.entries.size());
   for (const Entry& entry : header.entries) {
     if (entry.replaced.empty()) {
       copy_bytes(source, entry.begin, entry.end, out);
     } else {
-      out.text(entry.replaced);
+      out.append_text(entry.replaced);
     }
   }
   copy_bytes(source, header.metadata_end, header.end, out);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0)
-    out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
+    out.append_zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
   return std::make_unique<EditedHeader>(input, out, data, changes, std::move(added), has_config,
                                         find_id_problem(changes, header.tokens));
 }

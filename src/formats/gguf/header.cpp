@@ -53,15 +53,15 @@ bool is_placement_key(std::string_view key) { return key == kAlignmentKey || is_
 HeaderReader::HeaderReader(const Source& source)
     : in_(source, "gguf"), budget_(std::min(source.size(), kMostValueText)) {
   in_.set_note_at_end(kCut);
-  if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
+  if (in_.read_text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
-  version_ = in_.u32("version");
+  version_ = in_.read_u32("version");
   // The version is a small number, so its zero bytes show the byte order.
   if (version_ != 0 && (version_ & 0xffffU) == 0) {
     big_endian_ = true;
     in_.set_big_endian(true);
     in_.seek(at);
-    version_ = in_.u32("version");
+    version_ = in_.read_u32("version");
   }
   if (version_ == 0 || version_ > kLastVersion) {
     in_.fail(ErrorKind::unsupported, "", fmt::format("version {}, expected 1 to {}", version_, kLastVersion), at);
@@ -84,7 +84,7 @@ HeaderReader::HeaderReader(const Source& source)
 }
 
 std::uint64_t HeaderReader::read_length(std::string_view field) {
-  return version_ == 1 ? in_.u32(field) : in_.u64(field);
+  return version_ == 1 ? in_.read_u32(field) : in_.read_u64(field);
 }
 
 std::uint64_t HeaderReader::read_count(std::string_view field, std::uint64_t least) {
@@ -98,11 +98,11 @@ std::uint64_t HeaderReader::read_count(std::string_view field, std::uint64_t lea
   return count;
 }
 
-std::string_view HeaderReader::read_text(std::string_view field) { return in_.text(read_length(field), field); }
+std::string_view HeaderReader::read_text(std::string_view field) { return in_.read_text(read_length(field), field); }
 
 ValueType HeaderReader::read_value_type(std::string_view field) {
   const std::uint64_t at = in_.position();
-  const std::uint32_t type = in_.u32(field);
+  const std::uint32_t type = in_.read_u32(field);
   if (type >= kValueBytes.size())
     in_.fail(field, fmt::format("expected 0 to {}, found {}", kValueBytes.size() - 1, type), at);
   return static_cast<ValueType>(type);
@@ -167,17 +167,17 @@ void HeaderReader::skip_items(ValueType type, std::uint64_t count, std::size_t d
 
 double HeaderReader::read_number(ValueType type) {
   switch (type) {
-    case ValueType::u8: return in_.u8("value");
-    case ValueType::i8: return in_.i8("value");
-    case ValueType::u16: return in_.u16("value");
-    case ValueType::i16: return in_.i16("value");
-    case ValueType::u32: return in_.u32("value");
-    case ValueType::i32: return in_.i32("value");
-    case ValueType::f32: return convert_by_spelling(in_.f32("value"));
-    case ValueType::boolean: return in_.u8("value") != 0 ? 1 : 0;
-    case ValueType::u64: return static_cast<double>(in_.u64("value"));
-    case ValueType::i64: return static_cast<double>(in_.i64("value"));
-    case ValueType::f64: return in_.f64("value");
+    case ValueType::u8: return in_.read_u8("value");
+    case ValueType::i8: return in_.read_i8("value");
+    case ValueType::u16: return in_.read_u16("value");
+    case ValueType::i16: return in_.read_i16("value");
+    case ValueType::u32: return in_.read_u32("value");
+    case ValueType::i32: return in_.read_i32("value");
+    case ValueType::f32: return convert_by_spelling(in_.read_f32("value"));
+    case ValueType::boolean: return in_.read_u8("value") != 0 ? 1 : 0;
+    case ValueType::u64: return static_cast<double>(in_.read_u64("value"));
+    case ValueType::i64: return static_cast<double>(in_.read_i64("value"));
+    case ValueType::f64: return in_.read_f64("value");
     case ValueType::text:
     case ValueType::array: break;
   }
@@ -200,11 +200,11 @@ Value HeaderReader::read_tree(ValueType type, std::size_t depth) {
       const ValueType item = read_value_type("item type");
       return read_items(item, read_count("item count", count_least_bytes(item)), depth + 1);
     }
-    case ValueType::boolean: return in_.u8("value") != 0;
+    case ValueType::boolean: return in_.read_u8("value") != 0;
     case ValueType::f32:
     case ValueType::f64: return read_number(type);
-    case ValueType::u64: return in_.u64("value");
-    case ValueType::i64: return in_.i64("value");
+    case ValueType::u64: return in_.read_u64("value");
+    case ValueType::i64: return in_.read_i64("value");
     default: return static_cast<std::int64_t>(read_number(type));
   }
 }
@@ -226,13 +226,13 @@ void HeaderReader::read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor)
     if (!is_utf8(name)) in_.fail("name", "it is not UTF-8", tensor.position);
     tensor.name = name;
     const std::uint64_t dimensions_at = in_.position();
-    const std::uint32_t dimensions = in_.u32("dimensions");
+    const std::uint32_t dimensions = in_.read_u32("dimensions");
     if (dimensions > kMaxDimensions)
       in_.fail("dimensions", fmt::format("{}, at most {} are allowed", dimensions, kMaxDimensions), dimensions_at);
     for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(read_length("dimension"));
     std::ranges::reverse(tensor.shape);
-    tensor.type = in_.u32("type");
-    tensor.offset = in_.u64("offset");
+    tensor.type = in_.read_u32("type");
+    tensor.offset = in_.read_u64("offset");
     add_tensor(std::move(tensor));
   }
 }

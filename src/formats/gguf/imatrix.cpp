@@ -104,7 +104,7 @@ Imatrix read_older(const std::filesystem::path& path) {
   ByteReader in(*source, "imatrix");
   const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
     const std::uint64_t at = in.position();
-    const std::int32_t found = in.i32(field);
+    const std::int32_t found = in.read_i32(field);
     if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes)
       in.fail(field, fmt::format("{} do not fit the {} bytes that are left", found, in.remaining()), at);
     return static_cast<std::uint64_t>(found);
@@ -114,20 +114,20 @@ Imatrix read_older(const std::filesystem::path& path) {
   const std::uint64_t entries = length("entries", 12);
   for (std::uint64_t i = 0; i < entries; ++i) {
     const auto scope = in.open_scope("entry", static_cast<std::int64_t>(i));
-    std::string name(in.text(length("name length", 1), "name"));
-    const std::int32_t calls = std::max(1, in.i32("calls"));
+    std::string name(in.read_text(length("name length", 1), "name"));
+    const std::int32_t calls = std::max(1, in.read_i32("calls"));
     std::vector<double> sums(static_cast<std::size_t>(length("values", sizeof(float))));
     for (double& sum : sums) {
-      const auto value = static_cast<double>(in.f32("value"));
+      const auto value = static_cast<double>(in.read_f32("value"));
       require_weight(name, value, path.string());
       sum = chunk * value;
     }
     add_entry(imatrix, std::move(name), std::move(sums), {chunk * calls}, path.string());
   }
-  const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
+  const std::int32_t chunks = in.remaining() > 0 ? in.read_i32("chunks") : 0;
   if (chunks > 0) imatrix.stated_chunks = static_cast<std::uint64_t>(chunks);
   if (in.remaining() > 0) {
-    if (const std::string_view dataset = in.text(length("data set's length", 1), "data set"); !dataset.empty())
+    if (const std::string_view dataset = in.read_text(length("data set's length", 1), "data set"); !dataset.empty())
       imatrix.datasets.emplace_back(dataset);
   }
   return imatrix;

@@ -106,16 +106,16 @@ std::string make_entry_text(const Value& value) {
 void append(ByteWriter& out, ValueType type, const Value& value) {
   switch (type) {
     case ValueType::u8:
-    case ValueType::i8: return out.u8(static_cast<std::uint8_t>(to_unsigned_bits(value)));
+    case ValueType::i8: return out.append_u8(static_cast<std::uint8_t>(to_unsigned_bits(value)));
     case ValueType::u16:
-    case ValueType::i16: return out.u16(static_cast<std::uint16_t>(to_unsigned_bits(value)));
+    case ValueType::i16: return out.append_u16(static_cast<std::uint16_t>(to_unsigned_bits(value)));
     case ValueType::u32:
-    case ValueType::i32: return out.u32(static_cast<std::uint32_t>(to_unsigned_bits(value)));
+    case ValueType::i32: return out.append_u32(static_cast<std::uint32_t>(to_unsigned_bits(value)));
     case ValueType::u64:
-    case ValueType::i64: return out.u64(to_unsigned_bits(value));
-    case ValueType::f32: return out.f32(static_cast<float>(*value.get_if<double>()));
-    case ValueType::f64: return out.u64(std::bit_cast<std::uint64_t>(*value.get_if<double>()));
-    case ValueType::boolean: return out.u8(*value.get_if<bool>() ? 1 : 0);
+    case ValueType::i64: return out.append_u64(to_unsigned_bits(value));
+    case ValueType::f32: return out.append_f32(static_cast<float>(*value.get_if<double>()));
+    case ValueType::f64: return out.append_u64(std::bit_cast<std::uint64_t>(*value.get_if<double>()));
+    case ValueType::boolean: return out.append_u8(*value.get_if<bool>() ? 1 : 0);
     default: return KeyValues::append_text(out, make_entry_text(value));
   }
 }
@@ -160,14 +160,14 @@ std::optional<EntryType> find_entry_type(std::string_view name) {
 }
 
 void KeyValues::append_text(ByteWriter& out, std::string_view text) {
-  out.u64(text.size());
-  out.text(text);
+  out.append_u64(text.size());
+  out.append_text(text);
 }
 
 void KeyValues::begin(std::string_view key, ValueType type) {
   if (!keys_.emplace(key).second) throw Error(ErrorKind::internal, fmt::format("gguf: the key {} appears twice", key));
   append_text(out_, key);
-  out_.u32(static_cast<std::uint32_t>(type));
+  out_.append_u32(static_cast<std::uint32_t>(type));
 }
 
 void KeyValues::add_text(std::string_view key, std::string_view value) {
@@ -177,35 +177,35 @@ void KeyValues::add_text(std::string_view key, std::string_view value) {
 
 void KeyValues::add_u16(std::string_view key, std::uint16_t value) {
   begin(key, ValueType::u16);
-  out_.u16(value);
+  out_.append_u16(value);
 }
 
 void KeyValues::add_u32(std::string_view key, std::uint64_t value) {
   if (value > UINT32_MAX)
     throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
   begin(key, ValueType::u32);
-  out_.u32(static_cast<std::uint32_t>(value));
+  out_.append_u32(static_cast<std::uint32_t>(value));
 }
 
 void KeyValues::add_i32(std::string_view key, std::int32_t value) {
   begin(key, ValueType::i32);
-  out_.i32(value);
+  out_.append_i32(value);
 }
 
 void KeyValues::add_f32(std::string_view key, double value) {
   begin(key, ValueType::f32);
-  out_.f32(static_cast<float>(value));
+  out_.append_f32(static_cast<float>(value));
 }
 
 void KeyValues::add_boolean(std::string_view key, bool value) {
   begin(key, ValueType::boolean);
-  out_.u8(value ? 1 : 0);
+  out_.append_u8(value ? 1 : 0);
 }
 
 ByteWriter& KeyValues::begin_array(std::string_view key, ValueType items, std::uint64_t count) {
   begin(key, ValueType::array);
-  out_.u32(static_cast<std::uint32_t>(items));
-  out_.u64(count);
+  out_.append_u32(static_cast<std::uint32_t>(items));
+  out_.append_u64(count);
   return out_;
 }
 

@@ -265,10 +265,10 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValu
   for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
     ByteWriter& scores = out.begin_array(make_key("scores"), ValueType::f32, count);
-    for (const float score : form.scores) scores.f32(score);
+    for (const float score : form.scores) scores.append_f32(score);
   }
   ByteWriter& types = out.begin_array(make_key("token_type"), ValueType::i32, count);
-  for (const std::int32_t type : form.token_type) types.i32(type);
+  for (const std::int32_t type : form.token_type) types.append_i32(type);
   if (!form.merges.empty()) {
     ByteWriter& merges = out.begin_array(make_key("merges"), ValueType::text, form.merges.size());
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
@@ -291,7 +291,7 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValu
   write_flag("normalizer.lowercase", form.lowercase);
   if (const std::string& rules = form.precompiled_charsmap;
       !rules.empty() && !out.has(make_key("precompiled_charsmap")))
-    out.begin_array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).text(rules);
+    out.begin_array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).append_text(rules);
   if (vocabulary.max_length > 0) out.add_u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);

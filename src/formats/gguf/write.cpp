@@ -423,23 +423,23 @@ class GgufFile {
       own.add_i32(kSplitTensorsKey, static_cast<std::int32_t>(tensors_.size()));
     }
     const bool is_first = index == 0;
-    part.header.text(kMagic);
-    part.header.u32(kLastVersion);
-    part.header.u64(part.last - part.first);
-    part.header.u64(own.count() + (is_first ? metadata_.entries.count() : 0));
+    part.header.append_text(kMagic);
+    part.header.append_u32(kLastVersion);
+    part.header.append_u64(part.last - part.first);
+    part.header.append_u64(own.count() + (is_first ? metadata_.entries.count() : 0));
     if (is_first) part.header.append(metadata_.entries.bytes());
     part.header.append(own.bytes());
     std::uint64_t offset = 0;
     for (std::size_t t = part.first; t < part.last; ++t) {
       const Stored& tensor = tensors_[t];
       KeyValues::append_text(part.header, tensor.name);
-      part.header.u32(static_cast<std::uint32_t>(tensor.shape.size()));
-      for (std::size_t d = tensor.shape.size(); d-- > 0;) part.header.u64(tensor.shape[d]);
-      part.header.u32(tensor.type);
-      part.header.u64(offset);
+      part.header.append_u32(static_cast<std::uint32_t>(tensor.shape.size()));
+      for (std::size_t d = tensor.shape.size(); d-- > 0;) part.header.append_u64(tensor.shape[d]);
+      part.header.append_u32(tensor.type);
+      part.header.append_u64(offset);
       offset = align_or_throw(saturating_add(offset, tensor.bytes()));
     }
-    part.header.zeros(static_cast<std::size_t>(align_or_throw(part.header.size()) - part.header.size()));
+    part.header.append_zeros(static_cast<std::size_t>(align_or_throw(part.header.size()) - part.header.size()));
   }
 
   const Model& model_;

@@ -195,7 +195,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr &&
       std::ranges::all_of(*items, is_byte)) {
     ByteWriter& bytes = out.begin_array(key, ValueType::u8, items->size());
-    for (const Value& item : *items) bytes.u8(*to_byte(item));
+    for (const Value& item : *items) bytes.append_u8(*to_byte(item));
     return;
   }
   const auto* text = value.get_if<std::string>();

@@ -16,7 +16,7 @@ namespace {
 
 std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t most = kMaxModelSize) {
   const std::uint64_t at = reader.position();
-  const std::int64_t size = reader.i32(field);
+  const std::int64_t size = reader.read_i32(field);
   if (size < 1 || size > most) reader.fail(field, fmt::format("{}, expected 1 to {}", size, most), at);
   return size;
 }
@@ -32,7 +32,7 @@ Config read_config(ByteReader& reader, bool is_signed) {
   config.num_attention_heads = read_size(reader, "n_heads", kMaxLayers);
   config.num_key_value_heads = read_size(reader, "n_kv_heads", kMaxLayers);
   const std::uint64_t vocabulary_at = reader.position();
-  const std::int64_t vocabulary = reader.i32("vocab_size");
+  const std::int64_t vocabulary = reader.read_i32("vocab_size");
   if (vocabulary == 0 || vocabulary < -kMaxModelSize || (vocabulary < 0 && !is_signed))
     reader.fail("vocab_size", fmt::format("{} tokens", vocabulary), vocabulary_at);
   config.vocab_size = vocabulary < 0 ? -vocabulary : vocabulary;
@@ -57,21 +57,21 @@ Header read_header(ByteReader& reader) {
   const auto scope = reader.open_scope("header");
   Header header;
   const std::uint64_t begin = reader.position();
-  if (reader.u32("magic number or dim") != kMagic) {
+  if (reader.read_u32("magic number or dim") != kMagic) {
     reader.seek(begin);
     header.config = read_config(reader, true);
     header.data_begin = kHeaderBytes0;
     return header;
   }
   const std::uint64_t version_at = reader.position();
-  header.version = reader.i32("version");
+  header.version = reader.read_i32("version");
   if (header.version != 1 && header.version != 2)
     throw Error(ErrorKind::unsupported,
                 fmt::format("llama2c: header: version: {} is not known; known are 0, 1 and 2", header.version),
                 reader.path(), version_at);
   header.config = read_config(reader, false);
   const std::uint64_t shared_at = reader.position();
-  const std::uint8_t shared = reader.u8("shared_classifier");
+  const std::uint8_t shared = reader.read_u8("shared_classifier");
   if (shared > 1) reader.fail("shared_classifier", fmt::format("{}, expected 0 or 1", shared), shared_at);
   header.config.tie_word_embeddings = shared == 1;
   if (header.version == 2) {
@@ -87,7 +87,7 @@ Header read_header(ByteReader& reader) {
   }
   while (reader.position() < kHeaderBytes) {
     const std::uint64_t at = reader.position();
-    if (reader.u8("padding") != 0) reader.fail("padding", "expected zero bytes", at);
+    if (reader.read_u8("padding") != 0) reader.fail("padding", "expected zero bytes", at);
   }
   header.data_begin = kHeaderBytes;
   return header;

@@ -163,7 +163,7 @@ TokenType find_type(std::uint64_t id, std::string_view text) {
 
 Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
   ByteReader reader(*source, "tokenizer.bin");
-  reader.u32("length of the longest token");
+  reader.read_u32("length of the longest token");
   if (tokens > reader.remaining() / 8)
     reader.fail("size", fmt::format("the file is cut off: {} tokens do not fit {} bytes", tokens, source->size()),
                 reader.position());
@@ -176,13 +176,13 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
   for (std::uint64_t id = 0; id < tokens; ++id) {
     const auto scope = reader.open_scope("token", static_cast<std::int64_t>(id));
     const std::uint64_t at = reader.position();
-    const float score = reader.f32("score");
+    const float score = reader.read_f32("score");
     if (!std::isfinite(score)) reader.fail("score", fmt::format("{} is not a number", score), at);
     const std::uint64_t length_at = reader.position();
-    const std::uint32_t length = reader.u32("length");
+    const std::uint32_t length = reader.read_u32("length");
     if (length > kMaxTokenBytes)
       reader.fail("length", fmt::format("{} bytes, at most {} are read", length, kMaxTokenBytes), length_at);
-    const std::string text = convert_text(id, reader.text(length, "text"));
+    const std::string text = convert_text(id, reader.read_text(length, "text"));
     vocabulary.add(text, score, find_type(id, text));
   }
   if (reader.remaining() > 0)

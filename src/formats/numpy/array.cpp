@@ -185,19 +185,20 @@ std::string format_shape(const Shape& shape) {
 
 ArrayHeader read_header(ByteReader& reader) {
   const std::uint64_t begin = reader.position();
-  if (reader.text(kMagic.size(), "magic") != kMagic) reader.fail("magic", "expected \\x93NUMPY", begin);
+  if (reader.read_text(kMagic.size(), "magic") != kMagic) reader.fail("magic", "expected \\x93NUMPY", begin);
   const std::uint64_t version_at = reader.position();
-  const std::uint8_t major = reader.u8("version");
-  const std::uint8_t minor = reader.u8("version");
+  const std::uint8_t major = reader.read_u8("version");
+  const std::uint8_t minor = reader.read_u8("version");
   if (major < 1 || major > 3 || minor != 0)
     reader.fail("version", fmt::format("expected 1.0, 2.0 or 3.0, found {}.{}", major, minor), version_at);
   const std::uint64_t length_at = reader.position();
-  const std::uint64_t length = major == 1 ? reader.u16("length of the header") : reader.u32("length of the header");
+  const std::uint64_t length =
+      major == 1 ? reader.read_u16("length of the header") : reader.read_u32("length of the header");
   if (length > kMaxHeaderBytes)
     reader.fail("length of the header", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes),
                 length_at);
   const std::uint64_t at = reader.position();
-  const std::string text(reader.text(length, "header"));
+  const std::string text(reader.read_text(length, "header"));
   ArrayHeader header = Literal(reader, text, at).parse();
   if (const auto dtype = find_dtype(header)) {
     const auto elements = element_count(header.shape);
@@ -261,11 +262,11 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor) {
   text.resize(*checked_align(start + text.size() + 1, kAlignment) - start - 1, ' ');
   text += '\n';
   ByteWriter header;
-  header.text(kMagic);
-  header.u8(1);
-  header.u8(0);
-  header.u16(static_cast<std::uint16_t>(text.size()));
-  header.text(text);
+  header.append_text(kMagic);
+  header.append_u8(1);
+  header.append_u8(0);
+  header.append_u16(static_cast<std::uint16_t>(text.size()));
+  header.append_text(text);
   return header;
 }
 

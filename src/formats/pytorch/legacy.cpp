@@ -75,7 +75,7 @@ class LegacyStorages final : public Storages {
       if (size == sizes_.end())
         reader.fail("keys of storages", fmt::format("no object names the storage {}", name), keys.offset(key));
       const std::uint64_t count_at = reader.position();
-      const std::uint64_t count = reader.u64("elements of a storage");
+      const std::uint64_t count = reader.read_u64("elements of a storage");
       const Size& expected = size->second;
       if (count != expected.elements)
         reader.fail("elements of a storage", fmt::format("{}, the objects need {}", count, expected.elements),

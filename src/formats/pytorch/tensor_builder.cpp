@@ -332,7 +332,7 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t row = tensor.shape.back();
   const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
   ByteWriter scale;
-  scale.f32(read_scale(quantizer.parameters[0]));
+  scale.append_f32(read_scale(quantizer.parameters[0]));
   const BlobPtr one = make_memory_blob({scale.bytes().begin(), scale.bytes().end()}, path_);
   tensor.parts.push_back(
       {.role = "scales",

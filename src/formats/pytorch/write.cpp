@@ -30,30 +30,30 @@ constexpr std::uint64_t kAlignment = 64;
 // Writes the steps of a pickle of protocol 2.
 class PickleWriter {
  public:
-  void write_step(PickleStep step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
+  void write_step(PickleStep step) { bytes_.append_u8(static_cast<std::uint8_t>(step)); }
   void write_protocol() {
     write_step(PickleStep::protocol);
-    bytes_.u8(2);
+    bytes_.append_u8(2);
   }
   void write_text(std::string_view text) {
     write_step(PickleStep::unicode4);
-    bytes_.u32(static_cast<std::uint32_t>(text.size()));
-    bytes_.text(text);
+    bytes_.append_u32(static_cast<std::uint32_t>(text.size()));
+    bytes_.append_text(text);
   }
   void write_integer(std::uint64_t value) {
     if (value <= 0x7fffffff) {
       write_step(PickleStep::int4);
-      return bytes_.u32(static_cast<std::uint32_t>(value));
+      return bytes_.append_u32(static_cast<std::uint32_t>(value));
     }
     write_step(PickleStep::long1);  // little-endian, with room for the sign
-    bytes_.u8(9);
-    bytes_.u64(value);
-    bytes_.u8(0);
+    bytes_.append_u8(9);
+    bytes_.append_u64(value);
+    bytes_.append_u8(0);
   }
   void write_global(std::string_view full_name) {
     const std::size_t dot = full_name.rfind('.');
     write_step(PickleStep::global_lines);
-    bytes_.text(fmt::format("{}\n{}\n", full_name.substr(0, dot), full_name.substr(dot + 1)));
+    bytes_.append_text(fmt::format("{}\n{}\n", full_name.substr(0, dot), full_name.substr(dot + 1)));
   }
   void write_integers(const Shape& numbers) {
     write_step(PickleStep::mark);

@@ -92,8 +92,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
   edited.resize(fits ? header.size() : *checked_align(edited.size(), kAlignment), ' ');
   if (edited.size() > kMaxHeaderBytes) refuse("the header would be larger than 100 MB");
   ByteWriter out;
-  out.u64(edited.size());
-  out.text(edited);
+  out.append_u64(edited.size());
+  out.append_text(edited);
   return std::make_unique<EditedBeginning>(input, out.bytes(), data, std::move(added));
 }
 

@@ -263,7 +263,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> a
   if (source->size() < kSizeBytes)
     reader.fail("header length",
                 fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
-  const std::uint64_t length = reader.u64("header length");
+  const std::uint64_t length = reader.read_u64("header length");
   if (length > kMaxHeaderBytes)
     reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
   if (length > reader.remaining()) {

@@ -83,8 +83,8 @@ std::uint64_t SafetensorsFile::bytes() const { return kSizeBytes + header_.size(
 
 void SafetensorsFile::write(Sink& sink, Meter& meter) const {
   ByteWriter start;
-  start.u64(header_.size());
-  start.text(header_);
+  start.append_u64(header_.size());
+  start.append_text(header_);
   sink.write(start.bytes());
   const ReadAhead ahead(ReadAhead::list_blobs(
       tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));

@@ -61,7 +61,7 @@ const TensorTable& kTensors = kTinyLlamaFamily.tensors;
 
 void read_magic(ByteReader& reader) {
   const std::uint64_t at = reader.position();
-  const std::uint32_t magic = reader.u32("magic number");
+  const std::uint32_t magic = reader.read_u32("magic number");
   if (magic == kSwappedMagic) {
     reader.fail("magic number",
                 "the file begins with the letters \"TLLM\", so its bytes are swapped: a little-endian file begins with "
@@ -74,13 +74,13 @@ void read_magic(ByteReader& reader) {
 
 void read_version(ByteReader& reader) {
   const std::uint64_t at = reader.position();
-  const std::uint32_t version = reader.u32("version");
+  const std::uint32_t version = reader.read_u32("version");
   if (version != kVersion) reader.fail("version", fmt::format("expected {}, found {}", kVersion, version), at);
 }
 
 std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t most = kMaxModelSize) {
   const std::uint64_t at = reader.position();
-  const std::int32_t size = reader.i32(field);
+  const std::int32_t size = reader.read_i32(field);
   if (size < 1) reader.fail(field, fmt::format("expected at least 1, found {}", size), at);
   if (size > most) reader.fail(field, fmt::format("expected at most {}, found {}", most, size), at);
   return size;
@@ -88,7 +88,7 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
 
 float read_dropout(ByteReader& reader) {
   const std::uint64_t at = reader.position();
-  const float dropout = reader.f32("dropout rate");
+  const float dropout = reader.read_f32("dropout rate");
   if (!(dropout >= 0.0F && dropout <= 1.0F))
     reader.fail("dropout rate", fmt::format("expected 0 to 1, found {}", dropout), at);
   return dropout;
@@ -145,7 +145,7 @@ void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTenso
                 Model& model) {
   const std::uint64_t at = reader.position();
   Shape found;
-  for (std::size_t axis = 0; axis < expected.shape.size(); ++axis) found.push_back(reader.u64(called));
+  for (std::size_t axis = 0; axis < expected.shape.size(); ++axis) found.push_back(reader.read_u64(called));
   if (found != expected.shape)
     reader.fail(called, fmt::format("dimensions: expected {}, found {}", to_string(expected.shape), to_string(found)),
                 at);
@@ -261,13 +261,13 @@ void require_writable(const Model& model) {
 }
 
 void add_header(ByteWriter& writer, const Config& config) {
-  writer.u32(kMagic);
-  writer.u32(kVersion);
+  writer.append_u32(kMagic);
+  writer.append_u32(kVersion);
   for (const std::int64_t size : {config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
                                   config.intermediate_size, config.max_position_embeddings, config.vocab_size}) {
-    writer.i32(static_cast<std::int32_t>(size));
+    writer.append_i32(static_cast<std::int32_t>(size));
   }
-  writer.f32(config.dropout);
+  writer.append_f32(config.dropout);
 }
 
 }  // namespace
@@ -284,7 +284,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   }));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const ExpectedTensor& expected = tensors[i];
-    for (const std::uint64_t length : expected.shape) fields.u64(length);
+    for (const std::uint64_t length : expected.shape) fields.append_u64(length);
     sink.write(fields.bytes());
     meter.advance(fields.size(), expected.name);
     fields.clear();

@@ -32,7 +32,7 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
       12;  // bytes from the reserved field to the end of the file: the field and the magic number
   ByteReader reader(*source, "zt 2");
   reader.seek(source->size() - kBehind);
-  const std::uint32_t reserved = reader.u32("reserved");
+  const std::uint32_t reserved = reader.read_u32("reserved");
   if (reserved != 0)
     findings.push_back({Severity::warning,
                         fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(),

@@ -199,9 +199,9 @@ class Rewritten final : public PreparedEdit {
   Rewritten(const Input& input, std::uint64_t blobs_end, EditedManifest manifest)
       : PreparedEdit(std::move(manifest.added)), input_(input), blobs_end_(blobs_end) {
     ByteWriter end;
-    end.text(manifest.bytes);
-    end.u64(manifest.bytes.size());
-    end.text(kMagic1);
+    end.append_text(manifest.bytes);
+    end.append_u64(manifest.bytes.size());
+    end.append_text(kMagic1);
     end_ = Source::from_memory({end.bytes().begin(), end.bytes().end()}, input.path.string());
   }
 

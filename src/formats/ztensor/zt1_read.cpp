@@ -39,7 +39,7 @@ constexpr std::uint64_t kLeastObjectBytes1 = 20;  // an object with its name and
 
 ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std::string_view field = "manifest size") {
   reader.seek(footer);
-  const std::uint64_t length = reader.u64(field);
+  const std::uint64_t length = reader.read_u64(field);
   if (length > kMaxManifestBytes)
     reader.fail(field, fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
   if (length > footer - kMagicBytes)
@@ -54,10 +54,10 @@ bool ends_like_1_0(const Source& source) {
   ByteReader reader(source, "zt 1.0");
   const std::uint64_t footer = source.size() - kSizeBytes;
   reader.seek(footer);
-  const std::uint64_t length = reader.u64("manifest size");
+  const std::uint64_t length = reader.read_u64("manifest size");
   if (length == 0 || length > std::min(kMaxManifestBytes, footer - kMagicBytes)) return false;
   reader.seek(footer - length);
-  return reader.u8("first byte of the manifest") >> 5 == 5;
+  return reader.read_u8("first byte of the manifest") >> 5 == 5;
 }
 
 [[noreturn]] void fail_without_magic(const Source& source) {
@@ -80,7 +80,7 @@ Ending find_manifest(const Source& source) {
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
   if (source.size() >= kLeastBytes) {
     reader.seek(source.size() - kMagicBytes);
-    if (reader.text(kMagicBytes, "footer magic") == kMagic1)
+    if (reader.read_text(kMagicBytes, "footer magic") == kMagic1)
       return {read_manifest_range(reader, source.size() - kMagicBytes - kSizeBytes), true};
   }
   if (ends_like_1_0(source)) return {read_manifest_range(reader, source.size() - kSizeBytes), false};

@@ -206,9 +206,9 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
     throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
   require_readable(measure_manifest(attributes, tensors), manifest.size());
   ByteWriter tail;
-  tail.text(manifest);
-  tail.u64(manifest.size());
-  tail.text(kMagic1);
+  tail.append_text(manifest);
+  tail.append_u64(manifest.size());
+  tail.append_text(kMagic1);
   sink.write(tail.bytes());
 }
 

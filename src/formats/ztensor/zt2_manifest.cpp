@@ -308,16 +308,16 @@ ManifestRange find_manifest2(const Source& source) {
     reader.fail("file size",
                 fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2),
                 source.size());
-  if (const std::string_view found = reader.text(kMagic2.size(), "header magic"); found != kMagic2)
+  if (const std::string_view found = reader.read_text(kMagic2.size(), "header magic"); found != kMagic2)
     reader.fail("header magic", fmt::format("expected {}, found {}", format_bytes(kMagic2), format_bytes(found)), 0);
   const std::uint64_t footer = source.size() - kFooterBytes2;
   reader.seek(footer);
-  const std::uint64_t offset = reader.u64("manifest_offset");
-  const std::uint64_t length = reader.u64("manifest_length");
-  const std::uint64_t hash = reader.u64("manifest_hash");
-  const std::uint32_t version = reader.u32("version");
+  const std::uint64_t offset = reader.read_u64("manifest_offset");
+  const std::uint64_t length = reader.read_u64("manifest_length");
+  const std::uint64_t hash = reader.read_u64("manifest_hash");
+  const std::uint32_t version = reader.read_u32("version");
   reader.skip(4, "reserved");
-  if (const std::string_view found = reader.text(kMagic2.size(), "footer magic"); found != kMagic2) {
+  if (const std::string_view found = reader.read_text(kMagic2.size(), "footer magic"); found != kMagic2) {
     reader.fail("footer magic",
                 fmt::format("expected {} as the last 8 bytes, found {}: the file is cut off or damaged",
                             format_bytes(kMagic2), format_bytes(found)),

@@ -107,12 +107,12 @@ void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attri
 
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest) {
   ByteWriter footer;
-  footer.u64(offset);
-  footer.u64(manifest.size());
-  footer.u64(manifest.empty() ? 0 : compute_xxh3(std::as_bytes(std::span(manifest))));
-  footer.u32(2);
-  footer.u32(0);
-  footer.text(kMagic2);
+  footer.append_u64(offset);
+  footer.append_u64(manifest.size());
+  footer.append_u64(manifest.empty() ? 0 : compute_xxh3(std::as_bytes(std::span(manifest))));
+  footer.append_u32(2);
+  footer.append_u32(0);
+  footer.append_text(kMagic2);
   return footer;
 }
 

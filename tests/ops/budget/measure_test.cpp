@@ -17,7 +17,7 @@ constexpr float kOdd = 1 + 0x1p-9F;  // fits float16, and rounds to 1 as bfloat1
 
 Tensor make_matrix(Shape shape, const std::vector<float>& numbers) {
   ByteWriter bytes;
-  for (const float number : numbers) bytes.f32(number);
+  for (const float number : numbers) bytes.append_f32(number);
   return make_dense("a", std::move(shape), DType::f32,
                     make_memory_blob({bytes.bytes().begin(), bytes.bytes().end()}, "a"));
 }
