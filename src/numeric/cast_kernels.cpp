@@ -29,13 +29,13 @@ const hn::Rebind<std::uint16_t, FloatTag> kHalves;
 const hn::Rebind<std::uint32_t, FloatTag> kWords;
 
 template <typename V>
-HWY_INLINE auto FromBf16(V halves) {
+HWY_INLINE auto DecodeBf16(V halves) {
   return hn::BitCast(kFloats, hn::ShiftLeft<16>(hn::PromoteTo(kWords, halves)));
 }
 
 // Rounds to nearest even; a NaN keeps its sign and becomes quiet.
 template <typename V>
-HWY_INLINE auto ToBf16(V values) {
+HWY_INLINE auto EncodeBf16(V values) {
   const auto bits = hn::BitCast(kWords, values);
   const auto lowest_kept = hn::And(hn::ShiftRight<16>(bits), hn::Set(kWords, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(lowest_kept, hn::Set(kWords, 0x7fff))));
@@ -48,11 +48,11 @@ HWY_INLINE auto ToBf16(V values) {
 const hn::Rebind<hwy::float16_t, FloatTag> kFloat16s;
 
 template <typename V>
-HWY_INLINE auto FromF16(V halves) {
+HWY_INLINE auto DecodeF16(V halves) {
   return hn::PromoteTo(kFloats, hn::BitCast(kFloat16s, halves));
 }
 template <typename V>
-HWY_INLINE auto ToF16(V values) {
+HWY_INLINE auto EncodeF16(V values) {
   // The instruction keeps a NaN's payload; encode_f16() does not, and the result must not depend on an element's place.
   const auto sign = hn::And(hn::BitCast(kWords, values), hn::Set(kWords, 0x80000000));
   const auto quiet_nan = hn::BitCast(kFloats, hn::Or(sign, hn::Set(kWords, 0x7fc00000)));
@@ -60,8 +60,8 @@ HWY_INLINE auto ToF16(V values) {
 }
 #endif
 
-// Narrows whole vectors and counts; leaves the tail to the caller. Returns how many elements it converted; stops before
-// a vector with an overflow.
+// Narrows whole vectors and adds to `stats`. Stops before a vector with an overflow. Returns how many elements it
+// converted; the caller converts the others.
 template <typename Narrow, typename Widen>
 HWY_INLINE std::size_t NarrowVectors(DType dtype, const float* in, std::uint16_t* out, std::size_t count,
                                      CastStats& stats, Narrow narrow, Widen widen) {
@@ -96,7 +96,7 @@ void WidenBf16(const std::byte* in, float* out, std::size_t count) {
   const std::size_t lanes = hn::Lanes(kFloats);
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(FromBf16(hn::LoadU(kHalves, reinterpret_cast<const std::uint16_t*>(in) + i)), kFloats, out + i);
+    hn::StoreU(DecodeBf16(hn::LoadU(kHalves, reinterpret_cast<const std::uint16_t*>(in) + i)), kFloats, out + i);
   }
   for (; i < count; ++i) out[i] = decode_float(DType::bf16, load_le<std::uint16_t>(in + 2 * i));
 }
@@ -106,7 +106,7 @@ void WidenF16(const std::byte* in, float* out, std::size_t count) {
 #if POISE_HAS_F16
   const std::size_t lanes = hn::Lanes(kFloats);
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(FromF16(hn::LoadU(kHalves, reinterpret_cast<const std::uint16_t*>(in) + i)), kFloats, out + i);
+    hn::StoreU(DecodeF16(hn::LoadU(kHalves, reinterpret_cast<const std::uint16_t*>(in) + i)), kFloats, out + i);
   }
 #endif
   for (; i < count; ++i) out[i] = decode_float(DType::f16, load_le<std::uint16_t>(in + 2 * i));
@@ -114,15 +114,15 @@ void WidenF16(const std::byte* in, float* out, std::size_t count) {
 
 std::size_t NarrowBf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
   return NarrowVectors(
-      DType::bf16, in, out, count, stats, [](auto v) HWY_ATTR { return ToBf16(v); },
-      [](auto v) HWY_ATTR { return FromBf16(v); });
+      DType::bf16, in, out, count, stats, [](auto v) HWY_ATTR { return EncodeBf16(v); },
+      [](auto v) HWY_ATTR { return DecodeBf16(v); });
 }
 
 std::size_t NarrowF16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
 #if POISE_HAS_F16
   return NarrowVectors(
-      DType::f16, in, out, count, stats, [](auto v) HWY_ATTR { return ToF16(v); },
-      [](auto v) HWY_ATTR { return FromF16(v); });
+      DType::f16, in, out, count, stats, [](auto v) HWY_ATTR { return EncodeF16(v); },
+      [](auto v) HWY_ATTR { return DecodeF16(v); });
 #else
   (void)in, (void)out, (void)count, (void)stats;
   return 0;
@@ -141,9 +141,10 @@ HWY_EXPORT(WidenF16);
 HWY_EXPORT(NarrowBf16);
 HWY_EXPORT(NarrowF16);
 
-// Narrows one value at a time: tails, overflows, and processors without the instructions.
-std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
-                          CastStats& stats) {
+// Narrows elements [begin, end) one at a time: those that the vector loop leaves over. Returns the index of the first
+// finite value that overflows, or `end`.
+std::size_t narrow_one_by_one(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
+                              CastStats& stats) {
   const auto smallest_normal = static_cast<float>(find_smallest_normal(dtype));
   for (std::size_t i = begin; i < end; ++i) {
     out[i] = dtype == DType::f16 ? encode_f16(static_cast<double>(in[i])) : encode_bf16(static_cast<double>(in[i]));
@@ -174,12 +175,12 @@ void widen_f16(const std::byte* in, float* out, std::size_t count) { HWY_DYNAMIC
 
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
   const std::size_t done = HWY_DYNAMIC_DISPATCH(NarrowF16)(in, out, count, stats);
-  return narrow_scalar(DType::f16, in, out, done, count, stats);
+  return narrow_one_by_one(DType::f16, in, out, done, count, stats);
 }
 
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
   const std::size_t done = HWY_DYNAMIC_DISPATCH(NarrowBf16)(in, out, count, stats);
-  return narrow_scalar(DType::bf16, in, out, done, count, stats);
+  return narrow_one_by_one(DType::bf16, in, out, done, count, stats);
 }
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// Converts arrays of numbers between float32 and 16-bit types, with statistics. The vector loops are chosen at run time
-// for the processor.
+// Converts arrays of numbers between float32 and 16-bit types, with statistics. Highway chooses the vector loops for
+// the processor at run time.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Counts the values that casts have changed so far.
+// Holds the statistics of casts.
 struct CastStats {
   std::uint64_t values = 0;
   std::uint64_t to_zero = 0;       // became zero, but were not zero

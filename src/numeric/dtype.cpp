@@ -22,7 +22,7 @@ constexpr std::array kTable = {
 
 const DTypeInfo& info(DType dtype) {
   const auto row = static_cast<std::size_t>(dtype);
-  if (row >= kTable.size()) throw Error(ErrorKind::internal, "the width of an unknown element type was asked for");
+  if (row >= kTable.size()) throw Error(ErrorKind::internal, "the element type is unknown");
   return kTable[row];
 }
 

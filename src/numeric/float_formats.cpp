@@ -22,7 +22,7 @@ float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
 // Rounds the double once, ties to even, to a 16-bit format with infinities and NaN as in IEEE 754.
-std::uint16_t encode_16(double value, FloatFormat format) {
+std::uint16_t encode_16_bits(double value, FloatFormat format) {
   constexpr int kMantissaBits = 52;
   constexpr int kBias = 1023;
   const auto bits = std::bit_cast<std::uint64_t>(value);
@@ -59,7 +59,7 @@ FloatFormat get_float_format(DType dtype) {
     case DType::f8_e4m3fnuz: return {4, 3, 8, Specials::fnuz};
     case DType::f8_e5m2fnuz: return {5, 2, 16, Specials::fnuz};
     case DType::f4_e2m1: return {2, 1, 1, Specials::none};
-    default: throw Error(ErrorKind::internal, "no small floating-point format");
+    default: throw Error(ErrorKind::internal, "the element type is not a small floating-point format");
   }
 }
 
@@ -100,7 +100,7 @@ double find_smallest_normal(DType dtype) {
   }
 }
 
-std::uint16_t encode_f16(double value) { return encode_16(value, get_float_format(DType::f16)); }
-std::uint16_t encode_bf16(double value) { return encode_16(value, get_float_format(DType::bf16)); }
+std::uint16_t encode_f16(double value) { return encode_16_bits(value, get_float_format(DType::f16)); }
+std::uint16_t encode_bf16(double value) { return encode_16_bits(value, get_float_format(DType::bf16)); }
 
 }  // namespace poise

@@ -27,10 +27,10 @@ struct FloatFormat {
 // Requires: f16, bf16, f8_e4m3, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz or f4_e2m1.
 FloatFormat get_float_format(DType dtype);
 
-// Returns the exact number that a code stands for. f8_e8m0 is 2^(code - 127), 0xff NaN.
+// Returns the exact number that a code stands for. In f8_e8m0 this is 2^(code - 127), or NaN for 0xff.
 float decode_float(DType dtype, std::uint32_t code);
 
-// Does what decode_float(DType::f16, code) does, but faster.
+// Returns the same as decode_float(DType::f16, code), but faster.
 float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;

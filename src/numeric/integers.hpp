@@ -25,7 +25,7 @@ decltype(auto) visit_integer(DType dtype, Use&& use) {
     case DType::u32: return use(std::uint32_t{});
     case DType::u16: return use(std::uint16_t{});
     case DType::u8: return use(std::uint8_t{});
-    default: throw Error(ErrorKind::internal, "an integer type was expected");
+    default: throw Error(ErrorKind::internal, "the element type is not an integer type");
   }
 }
 

@@ -34,13 +34,13 @@ struct FloatSums {
   double squares = 0;    // the sum of the squares of the distances
 };
 
-// Sums up the squares of the first numbers of a run.
+// Holds the sum of the squares of the first `count` numbers of a run.
 struct SquareSum {
   std::size_t count = 0;
   float squares = 0;
 };
 
-// Adds a number that the vector loops leave over.
+// Adds one number to the summary and to the sums.
 inline void add_number(float number, float smallest_normal, FarNumbers& far, Summary& summary, FloatSums& sums) {
   if (std::isnan(number)) {
     ++summary.nans;
@@ -60,7 +60,7 @@ inline void add_number(float number, float smallest_normal, FarNumbers& far, Sum
   sums.squares += distance * distance;
 }
 
-// Collects those of a few numbers that are far from the center; they may be extremes. Returns false when a number is
+// Collects those of `numbers` that are far from the center, because they may be extremes. Returns false if a number is
 // not finite.
 inline bool collect_far(std::span<const float> numbers, FarNumbers& far, Summary& summary) {
   bool are_finite = true;
@@ -100,7 +100,7 @@ const hn::Rebind<std::uint16_t, FloatTag> kSixteenBits;
 // steps would need more registers than there are.
 constexpr std::size_t kMostInStep = 2 * hn::MaxLanes(FloatTag());
 
-// Loads numbers as they are stored.
+// Each of these structs loads a vector of stored numbers as float32.
 struct StoredF32 {
   static constexpr std::size_t kBytes = 4;
   static HWY_INLINE FloatVec Load(const std::byte* in) {
@@ -143,9 +143,9 @@ HWY_INLINE DoubleVec WidenUpper(FloatVec numbers) {
 
 HWY_INLINE double AddUp(DoubleVec sums) { return hn::GetLane(hn::SumOfLanes(kDoubles, sums)); }
 
-// Adds whole steps; returns how many numbers these are. kCentered: sums are around far.center if true, else around 0.
-// Most steps take one branch: no magnitude is below the smallest normal number, and no distance beyond the reach.
-// kHasExtremes: the piece has far numbers on both sides, so that no near number is an extreme.
+// Adds whole steps, and returns how many numbers these are. With kCentered, distances are from far.center, else from 0.
+// With kHasExtremes, the piece already has far numbers on both sides, so that no near number is an extreme. Most steps
+// take one branch, because no magnitude is below the smallest normal number and no distance is beyond the reach.
 template <typename StoredType, bool kCentered, bool kHasExtremes>
 HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float smallest_normal, FarNumbers& far,
                                 Summary& summary, FloatSums& total) {
@@ -159,7 +159,6 @@ HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float sm
   auto below_normal = hn::Zero(kWords);
   auto sum0 = hn::Zero(kDoubles), sum1 = sum0;
   auto squares0 = sum0, squares1 = sum0, squares2 = sum0, squares3 = sum0;
-  // Adds to the counts of small numbers.
   const auto count_small = [&](FloatVec numbers) HWY_ATTR {
     const auto is_zero = hn::RebindMask(kWords, hn::Eq(numbers, hn::Zero(kFloats)));
     const auto is_below = hn::RebindMask(kWords, hn::Lt(hn::Abs(numbers), normal));
@@ -348,8 +347,9 @@ bool FarNumbers::covers(double low, double high) const {
 
 namespace {
 
-// Adds the numbers that the vector loops left over, and computes the moments.
-Summary finish(std::span<const float> rest, float smallest_normal, FarNumbers& far, Summary summary, FloatSums sums) {
+// Adds the numbers that the vector loops left over, then computes the moments.
+Summary finish_summary(std::span<const float> rest, float smallest_normal, FarNumbers& far, Summary summary,
+                       FloatSums sums) {
   collect_far(rest, far, summary);
   for (const float number : rest) add_number(number, smallest_normal, far, summary, sums);
   if (sums.count == 0) return summary;
@@ -366,7 +366,7 @@ Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumb
   FloatSums sums;
   const std::size_t done = HWY_DYNAMIC_DISPATCH(SummarizeF32)(std::as_bytes(numbers).data(), numbers.size(),
                                                               smallest_normal, far, summary, sums);
-  return finish(numbers.subspan(done), smallest_normal, far, summary, sums);
+  return finish_summary(numbers.subspan(done), smallest_normal, far, summary, sums);
 }
 
 std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
@@ -382,7 +382,7 @@ std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std
   std::vector<float> rest(count - done);
   for (std::size_t i = 0; i < rest.size(); ++i)
     rest[i] = decode_float(dtype, load_le<std::uint16_t>(numbers.data() + 2 * (done + i)));
-  return finish(rest, smallest_normal, far, summary, sums);
+  return finish_summary(rest, smallest_normal, far, summary, sums);
 }
 
 Summary summarize(std::span<const double> numbers, double smallest_normal) {
@@ -420,8 +420,8 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
 
 namespace {
 
-// Returns the complete sum of squares. `begun` is a float32 sum of the first numbers; if it may have overflowed or
-// underflowed, starts again in float64. number_at(i) returns a number as float64.
+// Returns the sum of the squares of `count` numbers. Continues the float32 sum `begun`, or starts again in float64 if
+// that sum may have overflowed or underflowed. number_at(i) returns number i as float64.
 template <typename NumberAt>
 double finish_squares(const SquareSum& begun, std::size_t count, const NumberAt& number_at) {
   constexpr float kSmall = 1e-30F;
@@ -492,7 +492,7 @@ bool is_small_integer(DType dtype) { return dtype == DType::boolean || (is_integ
 namespace {
 
 template <typename Number>
-void convert(DType dtype, const std::byte* in, std::span<Number> out) {
+void convert_each(DType dtype, const std::byte* in, std::span<Number> out) {
   visit_integer(dtype == DType::boolean ? DType::u8 : dtype, [&](auto zero) {
     using Integer = decltype(zero);
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -502,8 +502,8 @@ void convert(DType dtype, const std::byte* in, std::span<Number> out) {
 
 }  // namespace
 
-void convert_integers(DType dtype, const std::byte* in, std::span<float> out) { convert(dtype, in, out); }
-void convert_integers(DType dtype, const std::byte* in, std::span<double> out) { convert(dtype, in, out); }
+void convert_integers(DType dtype, const std::byte* in, std::span<float> out) { convert_each(dtype, in, out); }
+void convert_integers(DType dtype, const std::byte* in, std::span<double> out) { convert_each(dtype, in, out); }
 
 }  // namespace poise
 #endif

@@ -1,4 +1,4 @@
-// Summarizes numbers: counts, extremes, mean and standard deviation. Summaries of pieces can be added up.
+// Summarizes numbers: counts, extremes, mean and standard deviation. The summaries of pieces can be merged.
 //
 // Sums are float64. For float32 numbers, each lane of a vector has its own sums of distances from a center, so that a
 // deviation that is small compared with the mean keeps its digits. Chan's formula merges the sums of pieces.
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Describes the finite numbers of a run of numbers: their mean is mean * 2^exponent, the sum of their squared distances
-// from it is squares * 4^exponent. The exponent is 0 unless float64 could not hold the squares.
+// Describes the finite numbers of a run. Their mean is mean * 2^exponent; the sum of their squared distances from the
+// mean is squares * 4^exponent. The exponent is 0 unless squares of the numbers might overflow or underflow float64.
 struct Moments {
   std::uint64_t count = 0;
   double mean = 0;
@@ -42,9 +42,9 @@ struct Summary {
   void merge(const Summary& other);
 };
 
-// Collects the finite numbers of a piece that are further than `reach` from `center`: if `reach` is a good guess, all
-// outliers are among them. Collects at most `most`. Each piece has its own FarNumbers: once these have numbers on both
-// sides of the center, the other numbers of the piece cannot be extremes.
+// Collects at most `most` finite numbers of a piece that are further than `reach` from `center`. A good guess of
+// `reach` makes all outliers far numbers. Once a piece has far numbers on both sides of the center, its other numbers
+// cannot be extremes.
 struct FarNumbers {
   float center = 0;  // also the center of the sums
   float reach = std::numeric_limits<float>::max();
@@ -58,27 +58,29 @@ struct FarNumbers {
   bool covers(double low, double high) const;
 };
 
-// Summarizes numbers. Those below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24
+// Counts a number as subnormal if it is not zero and its magnitude is below `smallest_normal`. Requires: at most 2^24
 // numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
-// Summarizes numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
+// Summarizes f16 or bf16 numbers as they are stored, at twice the speed. Returns std::nullopt for other types, and if
+// far.center is not 0.
 std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                                 FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
-// Each function returns the sum of the squares; NaN if a number is not finite. A sum over float32 numbers is float32
-// unless it overflows or underflows; that is enough to draw it.
+// Each function returns the sum of the squares, or NaN if a number is not finite. It adds squares of float32 numbers in
+// float32, unless the sum overflows or underflows; this is precise enough for a chart.
 double sum_squares(std::span<const float> numbers);
 double sum_squares(std::span<const double> numbers);
 // Returns the sum of the squares of numbers as they are stored, in f16 or bf16.
 double sum_stored_squares(DType dtype, std::span<const std::byte> numbers);
 
-// Finds the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at
-// least one row.
 struct LargestRow {
   std::size_t row = 0;
   double rms = std::numeric_limits<double>::quiet_NaN();  // NaN if no row has finite numbers
 };
+// Returns the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at
+// least one row.
+
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 
 // Returns how many finite numbers are below `low` or above `high`.
@@ -87,7 +89,7 @@ std::uint64_t count_outside(std::span<const double> numbers, double low, double 
 
 // Returns true for integers and booleans that float32 holds exactly.
 bool is_small_integer(DType dtype);
-// Requires: an integer type or boolean; for float32, a small one.
+// Each function converts out.size() elements. Requires: an integer type or boolean; for float32, is_small_integer().
 void convert_integers(DType dtype, const std::byte* in, std::span<float> out);
 void convert_integers(DType dtype, const std::byte* in, std::span<double> out);
 
