@@ -1,4 +1,4 @@
-// All fields of files are read with a ByteReader.
+// A ByteReader reads the binary fields of a file.
 //
 // It is a cursor over [begin, end) of a Source, and reads nothing outside. Every read names its field, so that an error
 // has the field, its record, the offset and how many bytes were left.
@@ -74,10 +74,9 @@ class ByteReader {
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
   // Throws an error of another kind, with the same message as fail().
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // Throws invalid_file unless end() is `size`, the offset after the last `what`. Does not look at position(): a reader
-  // that has read the last `what` passes it.
+  // Throws invalid_file unless end() is `size`, the offset after the last `what`. Ignores position().
   void require_end(std::uint64_t size, std::string_view what) const;
-  // Throws invalid_file for bytes that are missing at the end of the range: adds the note.
+  // Throws as fail() does, with the note of set_note_at_end(). Requires: the range ends too early.
   [[noreturn]] void fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const;
   // Returns the message of fail() as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
@@ -98,7 +97,7 @@ class ByteReader {
     return big_endian_ ? load_be<T>(at) : load_le<T>(at);
   }
 
-  // Returns the next `length` bytes; moves the cursor past them.
+  // Returns the next `length` bytes, and moves the cursor past them.
   const std::byte* advance(std::uint64_t length, std::string_view field);
   void check_remaining(std::uint64_t length, std::string_view field) const;
 

@@ -5,7 +5,7 @@
 namespace poise {
 namespace {
 
-std::string compose(const std::string& message, const std::string& path, std::optional<std::uint64_t> offset) {
+std::string compose_message(const std::string& message, const std::string& path, std::optional<std::uint64_t> offset) {
   std::string text = path.empty() ? message : path + ": " + message;
   if (offset) text += fmt::format(" (at 0x{:x})", *offset);
   // what() ends at a NUL, and a name in a file may contain one.
@@ -30,7 +30,7 @@ std::string_view to_string(ErrorKind kind) {
 }
 
 Error::Error(ErrorKind kind, std::string message, std::string path, std::optional<std::uint64_t> offset)
-    : std::runtime_error(compose(message, path, offset)),
+    : std::runtime_error(compose_message(message, path, offset)),
       kind_(kind),
       message_(std::move(message)),
       path_(std::move(path)),

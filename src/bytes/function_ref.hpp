@@ -1,4 +1,4 @@
-// A FunctionRef borrows a function while a caller waits for its calls. It neither allocates nor copies.
+// A FunctionRef is a parameter that accepts any function. Unlike std::function, it neither allocates nor copies.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Little-endian numbers at any address, and big-endian ones.
+// Loads and stores little-endian numbers at any address, and loads big-endian ones.
 #pragma once
 
 #include <algorithm>

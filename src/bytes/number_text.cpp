@@ -36,11 +36,11 @@ namespace {
 std::size_t count_digits(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
 
 // Returns true if a decimal number without a sign is 1 or more. Requires: std::from_chars() reads the whole text.
-bool is_large(std::string_view text) {
+bool is_at_least_one(std::string_view text) {
   const std::size_t leading = std::min(text.find_first_not_of('0'), text.size());
   text.remove_prefix(leading);
   const std::size_t whole = count_digits(text);
-  // This is the place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
+  // Places count from the point to the left: the first significant digit is at 2 in 12.3, 0 in 0.5 and -1 in 0.05.
   auto place = static_cast<std::int64_t>(whole);
   text.remove_prefix(whole);
   if (text.starts_with('.')) {
@@ -64,7 +64,7 @@ std::optional<double> parse_double(std::string_view text) {
   if (text.empty() || stop != end) return std::nullopt;
   if (error == std::errc::result_out_of_range) {
     const bool is_negative = text.starts_with('-');
-    number = is_large(text.substr(is_negative ? 1 : 0)) ? std::numeric_limits<double>::infinity() : 0.0;
+    number = is_at_least_one(text.substr(is_negative ? 1 : 0)) ? std::numeric_limits<double>::infinity() : 0.0;
     return is_negative ? -number : number;
   }
   return error == std::errc() ? std::optional(number) : std::nullopt;

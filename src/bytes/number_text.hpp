@@ -12,9 +12,8 @@ namespace poise {
 template <typename Number>
 std::optional<Number> parse_number_text(std::string_view text);
 
-// Returns the double nearest to the number that the whole text spells, in the program's locale as in any other:
-// infinite if it is too large, 0 if it is too small. Also reads "inf", "infinity" and "nan"; std::nullopt for other
-// texts.
+// Returns the double nearest to the number that the whole text spells: infinite if it is too large, 0 if it is too
+// small. Also reads "inf", "infinity" and "nan"; returns std::nullopt for other texts. Ignores the program's locale.
 std::optional<double> parse_double(std::string_view text);
 
 // Parses "512", "64KiB", "4.2GB", "1 MB": units of 1000 or, with an i, 1024; upper or lower case. Up to nine decimals

@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// Holds what x86's instruction CPUID reports: zeros for leaves that the processor does not have, and on other
-// processors.
+// Holds what x86's instruction CPUID reports: zeros for leaves that the processor lacks, and on processors of other
+// kinds.
 struct Cpuid {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 #if defined(__x86_64__)
@@ -24,10 +24,10 @@ struct Cpuid {
 #endif
 };
 
-// Large pages save misses in the page tables for tables with random access, and page faults for long lists.
+// Large pages save TLB misses in tables with random access, and page faults in long lists.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Asks for large pages. The system may refuse, which only costs speed. Memory that is never written takes no page.
+// Asks the system for large pages. It may refuse, which only costs speed. Memory that is never written takes no page.
 inline void advise_huge_pages(void* memory, std::size_t bytes) {
   void* front = memory;
   std::size_t left = bytes;
@@ -41,7 +41,7 @@ void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
 }
 
-// Allocates memory that begins at a cache line; 2 MiB or more ask for large pages.
+// Allocates memory that begins at a cache line. Asks for large pages for 2 MiB or more.
 template <typename T>
 class HugePages {
  public:

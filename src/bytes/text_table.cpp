@@ -8,7 +8,7 @@
 
 namespace poise {
 
-std::uint64_t choose_hash_seed() {
+std::uint64_t get_hash_seed() {
   static const std::uint64_t seed = [] {
     std::random_device device;
     return std::uint64_t{device()} << 32 | device();
@@ -36,7 +36,7 @@ void TextTable::clear() {
 }
 
 std::uint32_t TextTable::hash(std::string_view text) {
-  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), choose_hash_seed()));
+  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), get_hash_seed()));
 }
 
 }  // namespace poise

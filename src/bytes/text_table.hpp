@@ -1,4 +1,4 @@
-// An index of a list of texts finds the position of a text. It copies no text, and takes 10 to 20 bytes for each.
+// A TextTable finds the position of a text in a list. It copies no text, and takes 10 to 20 bytes for each.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,12 @@
 namespace poise {
 
 // Returns a number that is random for each process, so that nobody can craft a file whose keys collide.
-std::uint64_t choose_hash_seed();
+std::uint64_t get_hash_seed();
 
-// Uses open addressing, and hashes with choose_hash_seed(). `text_at(position)` returns the text inserted with a
-// position.
+// Uses open addressing, and hashes with get_hash_seed(). `text_at(position)` returns the text that was inserted with
+// this position.
 class TextTable {
  public:
-  // Reserves room for that many texts.
   void reserve(std::size_t texts);
   void clear();
 
@@ -33,8 +32,8 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
-  // Finds many texts; kNone for texts that are not there. Prefetches, so that the cache misses of several texts
-  // overlap.
+  // Sets positions[i] to the position of texts[i], or to kNone if it is not there. Prefetches, so that the cache misses
+  // of several texts overlap.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
   void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
@@ -62,8 +61,8 @@ class TextTable {
     }
   }
 
-  // Inserts the positions from 0 to count, each for its text; calls on_duplicate(position, first) where the text is
-  // there already.
+  // Inserts the texts of the positions below `count`. If a text is there already, calls on_duplicate(position, first)
+  // with the position that it has.
   template <typename TextAt, typename OnDuplicate>
   void insert_all(std::uint32_t count, const TextAt& text_at, OnDuplicate&& on_duplicate) {
     reserve(size_ + count);
@@ -86,15 +85,15 @@ class TextTable {
     }
   }
 
-  // Inserts `position` for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
+  // Inserts `position` for `text`, or returns the position that the text already has. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
-    return insert(fetch(text), text, position, text_at);
+    return insert(prefetch(text), text, position, text_at);
   }
 
-  // These functions are insert() in two steps: fetch() makes room and fetches memory, which takes a while; insert()
-  // gets its result.
-  std::uint32_t fetch(std::string_view text) {
+  // These functions split insert() in two steps, so that the caller can work while the memory arrives: prefetch() makes
+  // room and returns the tag for insert().
+  std::uint32_t prefetch(std::string_view text) {
     if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);
     __builtin_prefetch(&slots_[tag & (slots_.size() - 1)], 1);
@@ -110,7 +109,7 @@ class TextTable {
     return std::nullopt;
   }
 
-  // Replaces each position p with positions[p]. Requires: there is one for each.
+  // Replaces each position p with positions[p]. Requires: p < positions.size().
   void renumber(std::span<const std::uint32_t> positions) {
     for (Slot& slot : slots_) {
       if (!slot.is_free()) slot = Slot(slot.tag(), positions[slot.position()]);
@@ -135,7 +134,7 @@ class TextTable {
 
   static std::uint32_t hash(std::string_view text);
 
-  // Returns the slot of the text, or the free slot for it.
+  // Returns the index of the text's slot, or of the free slot for it.
   template <typename TextAt>
   std::size_t find_slot(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
     const std::size_t mask = slots_.size() - 1;
@@ -189,7 +188,7 @@ class KeySet {
       if (std::find(few_.begin(), end, key) != end) return false;
       *end = key;
     } else {
-      if (!more_) begin_table();
+      if (!more_) build_table();
       if (!insert_in_table(key, size_)) return false;
       more_->push_back(key);
     }
@@ -197,7 +196,7 @@ class KeySet {
     return true;
   }
 
-  void begin_table() {
+  void build_table() {
     more_.emplace();
     for (std::size_t i = 0; i < kFew; ++i) insert_in_table(few_[i], i);
   }

@@ -7,7 +7,7 @@
 namespace poise {
 namespace {
 
-// Checks up to eight bytes, by two overlapping loads.
+// Returns true if all bytes, at most eight, are ASCII. Two overlapping loads read them.
 bool is_short_ascii(const char* at, std::size_t length) {
   if (length >= 4) return ((load_le<std::uint32_t>(at) | load_le<std::uint32_t>(at + length - 4)) & 0x80808080U) == 0;
   unsigned any = 0;
@@ -15,11 +15,11 @@ bool is_short_ascii(const char* at, std::size_t length) {
   return any < 0x80;
 }
 
-bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+bool is_trail_byte(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 // Returns true when a lead byte, and the byte after it if any, can begin a well-formed character (The Unicode Standard,
 // table 3-7).
-bool may_begin(std::string_view front) {
+bool may_begin_character(std::string_view front) {
   const auto lead = static_cast<unsigned char>(front.front());
   if (lead < 0xc2 || lead > 0xf4) return false;
   if (front.size() == 1) return true;
@@ -59,7 +59,7 @@ std::size_t measure_character(std::string_view text) {
   if (length == 1 || lead >= 0xf8 || text.size() < length) return 0;
   std::uint32_t code = lead & (0x7fU >> length);
   for (const char byte : text.substr(1, length - 1)) {
-    if (!is_trail(byte)) return 0;
+    if (!is_trail_byte(byte)) return 0;
     code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
   }
   constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -71,26 +71,27 @@ std::size_t measure_incomplete_tail(std::string_view text) {
   const std::size_t most = std::min<std::size_t>(text.size(), 3);
   for (std::size_t length = 1; length <= most; ++length) {
     const std::string_view front = text.substr(text.size() - length);
-    if (!is_trail(front.front())) return find_announced_length(front.front()) > length && may_begin(front) ? length : 0;
+    if (!is_trail_byte(front.front()))
+      return find_announced_length(front.front()) > length && may_begin_character(front) ? length : 0;
   }
   return 0;
 }
 
 void append_utf8(std::string& text, char32_t code) {
-  const auto put = [&](char32_t byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
-  if (code < 0x80) return put(code);
+  const auto append_byte = [&](char32_t byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
+  if (code < 0x80) return append_byte(code);
   if (code < 0x800) {
-    put(0xc0 | code >> 6);
+    append_byte(0xc0 | code >> 6);
   } else {
     if (code < 0x10000) {
-      put(0xe0 | code >> 12);
+      append_byte(0xe0 | code >> 12);
     } else {
-      put(0xf0 | code >> 18);
-      put(0x80 | (code >> 12 & 0x3f));
+      append_byte(0xf0 | code >> 18);
+      append_byte(0x80 | (code >> 12 & 0x3f));
     }
-    put(0x80 | (code >> 6 & 0x3f));
+    append_byte(0x80 | (code >> 6 & 0x3f));
   }
-  put(0x80 | (code & 0x3f));
+  append_byte(0x80 | (code & 0x3f));
 }
 
 }  // namespace poise

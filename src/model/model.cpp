@@ -77,7 +77,7 @@ const Tensor& Model::add(Tensor tensor) {
   require(tensor.parts.size() <= kMaxParts - parts_, "parts in all", kMaxParts);
   require(tensor.shape.size() <= kMaxRank, "dimensions", kMaxRank);
   reserve(tensors_.size() + 1);
-  const std::uint32_t tag = by_name_->fetch(tensor.name);
+  const std::uint32_t tag = by_name_->prefetch(tensor.name);
   const Tensor& added = tensors_.emplace_back(std::move(tensor));
   const auto position = static_cast<std::uint32_t>(tensors_.size() - 1);
   if (!by_name_->insert(tag, added.name, position,

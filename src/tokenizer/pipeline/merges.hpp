@@ -64,7 +64,7 @@ class MergeTable {
   static constexpr std::size_t kFirst = 4096;    // slots
   static constexpr std::size_t kMost = 1 << 19;  // pairs
 
-  std::uint64_t seed_ = choose_hash_seed();
+  std::uint64_t seed_ = get_hash_seed();
   std::vector<Slot, HugePages<Slot>> slots_ = decltype(slots_)(kFirst);
   std::size_t mask_ = kFirst - 1;
   std::size_t size_ = 0;

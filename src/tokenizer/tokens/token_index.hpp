@@ -170,7 +170,7 @@ class PrefixTrie {
   Node add_child(Node node, char byte);
   void grow();
 
-  std::uint64_t seed_ = choose_hash_seed();
+  std::uint64_t seed_ = get_hash_seed();
   std::array<Node, 256> first_{};
   std::vector<std::uint64_t> slots_;  // a hash table of keys and child nodes, with open addressing, at most half full
   std::size_t mask_ = 0;
