@@ -15,20 +15,20 @@
 namespace poise {
 namespace {
 
-// Parses `text` from front to back.
+// Parses the fields of a date from front to back.
 class DateText {
  public:
   explicit DateText(std::string_view text) : rest_(text) {}
 
   bool at_end() const { return rest_.empty(); }
 
-  bool skip_any(std::string_view characters) {
+  bool skip_one_of(std::string_view characters) {
     if (rest_.empty() || characters.find(rest_.front()) == std::string_view::npos) return false;
     rest_.remove_prefix(1);
     return true;
   }
 
-  // Parses exactly `digits` digits.
+  // Parses exactly `digits` digits; std::nullopt if there are fewer.
   std::optional<int> parse_number(std::size_t digits) {
     const std::string_view text = rest_.substr(0, digits);
     if (text.size() != digits || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
@@ -38,13 +38,13 @@ class DateText {
     return number;
   }
 
-  // Parses two digits of a number up to `most`.
+  // Parses two digits. Returns false if they are missing, or their number is above `most`.
   bool parse_two_digits(int most) {
     const auto number = parse_number(2);
     return number && *number <= most;
   }
 
-  void parse_digits() { rest_.remove_prefix(std::min(rest_.find_first_not_of("0123456789"), rest_.size())); }
+  void skip_digits() { rest_.remove_prefix(std::min(rest_.find_first_not_of("0123456789"), rest_.size())); }
 
  private:
   std::string_view rest_;
@@ -52,9 +52,9 @@ class DateText {
 
 bool parse_day(DateText& fields) {
   const auto year = fields.parse_number(4);
-  if (!year || !fields.skip_any("-")) return false;
+  if (!year || !fields.skip_one_of("-")) return false;
   const auto month = fields.parse_number(2);
-  if (!month || !fields.skip_any("-")) return false;
+  if (!month || !fields.skip_one_of("-")) return false;
   const auto day = fields.parse_number(2);
   return day && std::chrono::year_month_day(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                             std::chrono::day(static_cast<unsigned>(*day)))
@@ -63,23 +63,23 @@ bool parse_day(DateText& fields) {
 
 // Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z" or "+HH:MM".
 bool parse_time(DateText& fields) {
-  if (!fields.parse_two_digits(23) || !fields.skip_any(":") || !fields.parse_two_digits(59)) return false;
-  if (fields.skip_any(":")) {
+  if (!fields.parse_two_digits(23) || !fields.skip_one_of(":") || !fields.parse_two_digits(59)) return false;
+  if (fields.skip_one_of(":")) {
     if (!fields.parse_two_digits(60)) return false;  // a leap second
-    if (fields.skip_any(".,")) fields.parse_digits();
+    if (fields.skip_one_of(".,")) fields.skip_digits();
   }
-  if (fields.skip_any("Zz") || !fields.skip_any("+-")) return true;
+  if (fields.skip_one_of("Zz") || !fields.skip_one_of("+-")) return true;
   if (!fields.parse_two_digits(23)) return false;
-  fields.skip_any(":");
+  fields.skip_one_of(":");
   return fields.at_end() || fields.parse_two_digits(59);
 }
 
-void check_text(std::string_view name, const std::string& value) {
+void check_utf8(std::string_view name, const std::string& value) {
   if (is_utf8(value)) return;
   throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\" is not UTF-8", name, value));
 }
 
-void check_date(std::string_view name, std::string& value) {
+void normalize_date(std::string_view name, std::string& value) {
   if (value.empty()) return;
   auto day = extract_day(value);
   if (!day)
@@ -94,7 +94,7 @@ std::optional<std::string> extract_day(std::string_view text) {
   constexpr std::size_t kDay = std::string_view("YYYY-MM-DD").size();
   DateText fields(text);
   if (!parse_day(fields)) return std::nullopt;
-  const bool whole = fields.at_end() || (fields.skip_any("Tt ") && parse_time(fields) && fields.at_end());
+  const bool whole = fields.at_end() || (fields.skip_one_of("Tt ") && parse_time(fields) && fields.at_end());
   return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
 }
 
@@ -110,13 +110,13 @@ std::span<const CardField> list_card_fields() {
 }
 
 Card normalize_card(Card card) {
-  check_text("model_type", card.model_type);
-  check_text("base_model", card.base_model);
-  check_text("author", card.author);
-  check_text("license", card.license);
-  check_text("uuid", card.uuid);
-  check_date("created_at", card.created_at);
-  check_date("last_modified", card.last_modified);
+  check_utf8("model_type", card.model_type);
+  check_utf8("base_model", card.base_model);
+  check_utf8("author", card.author);
+  check_utf8("license", card.license);
+  check_utf8("uuid", card.uuid);
+  normalize_date("created_at", card.created_at);
+  normalize_date("last_modified", card.last_modified);
   return card;
 }
 

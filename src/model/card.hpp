@@ -1,4 +1,4 @@
-// The fields of a card as a caller gives them: texts that every format can hold, and dates.
+// Checks cards that callers set: every format can hold texts in UTF-8 and dates without a time.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,23 @@
 
 namespace poise {
 
-// Returns the date of "YYYY-MM-DD" or of an ISO 8601 timestamp that begins with it, as "YYYY-MM-DD". std::nullopt for
+// Returns "YYYY-MM-DD" from a date in this form, or from an ISO 8601 timestamp that begins with it; std::nullopt for
 // other texts and for days that do not exist.
 std::optional<std::string> extract_day(std::string_view text);
 
-// Describes a text of a card. The table is in the order of ALT's general section.
+// Names a text of a card. list_card_fields() has the order of ALT's general section.
 struct CardField {
   std::string_view name;
   std::string Card::*text;
 };
 std::span<const CardField> list_card_fields();
 
-// Returns the card with its dates cut to days. Throws bad_argument, naming field and value, for invalid UTF-8 and
-// invalid dates. Empty fields stay.
+// Returns the card with its dates cut to days. Empty fields stay empty. Throws bad_argument, which names field and
+// value, for invalid UTF-8 and invalid dates.
 Card normalize_card(Card card);
 
-// Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
-// rejects, and for each part of an unknown type.
+// Adds a warning about unchecked elements for each tensor of Layout::other without a scheme, unless `is_known_layout`
+// accepts the layout's name, and for each part of an unknown type.
 void warn_of_unknown_types(const Model& model, bool (*is_known_layout)(std::string_view),
                            std::vector<Finding>& findings);
 

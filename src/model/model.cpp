@@ -96,8 +96,8 @@ void Model::reserve(std::size_t tensors) {
 }
 
 void Model::reorder(const std::vector<std::uint32_t>& order) {
-  // Follows each cycle of the permutation, with one tensor held aside. Prefetches, since the next tensor may be
-  // anywhere.
+  // Moves tensors along each cycle of the permutation, so that only one is held aside. Prefetches, since the next
+  // tensor may be anywhere in memory.
   constexpr std::size_t kAhead = 8;
   constexpr std::size_t kCacheLine = 64;
   std::vector<bool> done(order.size(), false);

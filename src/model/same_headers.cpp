@@ -25,7 +25,7 @@ std::string describe_part(const Tensor& tensor, const Part& part) {
 
 namespace {
 
-// Returns a digest of everything that makes the same tokens of the same text, except the bytes of the tensors.
+// Returns a digest of the headers that decide what the model computes. It leaves out the bytes of tensors.
 std::string digest_headers(const Model& model) {
   const auto hasher = make_xxh3();
   const auto add = [&](std::string_view text) {
@@ -45,7 +45,7 @@ std::string digest_headers(const Model& model) {
   return hasher->finish();
 }
 
-void add_file(Hasher& hasher, const std::filesystem::path& path) {
+void hash_file(Hasher& hasher, const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> piece(1 << 20);
   while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)
@@ -65,11 +65,11 @@ std::string digest_files(const std::filesystem::path& path) {
     files.push_back(path);
   }
   const auto hasher = make_xxh3();
-  for (const std::filesystem::path& file : files) add_file(*hasher, file);
+  for (const std::filesystem::path& file : files) hash_file(*hasher, file);
   return hasher->finish();
 }
 
-// Throws if ranks have different digests. `input` and `what` name the input and the part of it that was digested.
+// Throws if a rank has another digest than rank 0. Messages name the `input`, and `what` was digested of it.
 void require_same_digest(const std::string& digest, std::string_view input, std::string_view what,
                          const std::filesystem::path& path, Communicator& ranks) {
   const std::vector<std::string> digests = ranks.gather(digest);

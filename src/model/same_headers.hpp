@@ -10,14 +10,14 @@
 
 namespace poise {
 
-// Throws invalid_file on all ranks when one has another model: other headers or another vocabulary.
+// Throws invalid_file on all ranks if one of them has other headers or another vocabulary.
 void require_same_headers(const Model& model, Communicator& ranks);
 
-// Throws invalid_file on all ranks when a file has other bytes on one of them. In a directory, compares the files of an
-// adapter. Reads all bytes. Throws io.
+// Throws invalid_file on all ranks if the file has other bytes on one of them. In a directory, compares the files of an
+// adapter. Reads all bytes. Throws io if a file cannot be read.
 void require_same_bytes(const std::filesystem::path& path, Communicator& ranks);
 
-// Returns a text with everything about a part except its bytes.
+// Returns a text with all that the headers state about a part, except its size.
 std::string describe_part(const Tensor& tensor, const Part& part);
 
 }  // namespace poise

@@ -12,6 +12,7 @@
 namespace poise {
 namespace {
 
+// Returns the offset of the first byte that is not zero.
 std::optional<std::uint64_t> find_first_nonzero(const SourcePtr& source, const FileRange& range) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
@@ -28,8 +29,8 @@ std::optional<std::uint64_t> find_first_nonzero(const SourcePtr& source, const F
   return std::nullopt;
 }
 
-// Returns true if the gap ends at a multiple of an alignment and is shorter than it. A longer gap may have been a part,
-// even when all its bytes are zero.
+// Returns true if the gap ends at a multiple of an alignment and is shorter than this alignment. A longer gap may have
+// been a part, even if all its bytes are zero.
 bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments) {
   return std::ranges::any_of(
       alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });

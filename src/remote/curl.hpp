@@ -1,12 +1,12 @@
-// libcurl, which is loaded when a URL needs it: linked, its 27 libraries would take 4 MB and half of the time in which
-// the command starts.
+// Loads libcurl when a URL needs it. If the command were linked with its 27 libraries, these would take 4 MB, and half
+// of the time in which the command starts.
 #pragma once
 
 #include <curl/curl.h>
 
 namespace poise::remote {
 
-// Holds libcurl's functions of these names, with the prefix "curl_".
+// Points to libcurl's functions, whose names have the prefix "curl_".
 struct Curl {
   decltype(&::curl_global_init) global_init;
   decltype(&::curl_free) free;
@@ -25,7 +25,8 @@ struct Curl {
   decltype(&::curl_url_set) url_set;
 };
 
-// Loads and starts libcurl in the first call, and keeps it. Throws unsupported if this machine lacks it.
+// Loads and starts libcurl in the first call, and keeps it. Throws unsupported if this machine lacks it, and io if it
+// cannot start.
 const Curl& load_curl();
 
 }  // namespace poise::remote

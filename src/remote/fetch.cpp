@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostParallel = 16;
 constexpr std::size_t kReadPiece = 1 << 20;
 
-// Holds a file to fetch, and its place on the disk.
+// Holds a file of the repository, and its place on the disk.
 struct FetchedFile {
   const HubFile* file = nullptr;
   fs::path target;
@@ -67,7 +67,7 @@ class Fetch {
     choose_directory();
     choose_files();
     for (const FetchedFile& file : files_) total_ = saturating_add(total_, *file.file->size);
-    run_on_threads(std::min(options_.parallel, files_.size()), [this] { work(); });
+    run_on_threads(std::min(options_.parallel, files_.size()), [this] { fetch_files(); });
     if (failure_) std::rethrow_exception(failure_);
     if (!cache_.empty()) link_files();
     report_.files = files_.size();
@@ -117,7 +117,7 @@ class Fetch {
       }
     }
     if (files_.empty()) throw Error(ErrorKind::not_found, "the repository has no such file", url_);
-    // Refuse before the first byte what would be refused at the end.
+    // Refuses such a target now, because rename() would fail only after the whole file has arrived.
     for (const FetchedFile& file : files_) {
       struct stat status {};
       if (::lstat(file.target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -125,7 +125,7 @@ class Fetch {
     }
   }
 
-  void work() noexcept {
+  void fetch_files() noexcept {
     for (;;) {
       const std::size_t index = next_++;
       if (index >= files_.size() || has_failed_) return;
@@ -154,7 +154,7 @@ class Fetch {
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
       throw Error(ErrorKind::io, "another program fetches this file; try again when it has ended", partial.string());
     const auto hasher = make_hasher(file);
-    const std::uint64_t kept = read_kept(fd, partial, *file.size, *hasher);
+    const std::uint64_t kept = hash_kept_bytes(fd, partial, *file.size, *hasher);
     receive(file, fd, partial, kept, *hasher);
     if (hasher->finish() != file.digest) {
       ::unlink(partial.c_str());
@@ -168,7 +168,7 @@ class Fetch {
     sync_directory(place.target.parent_path());
   }
 
-  // Passes `size` bytes on the disk to the hasher. read(offset, piece) fills a piece.
+  // Hashes `size` bytes on the disk. read(offset, piece) fills a piece.
   template <typename Read>
   void hash_bytes(Hasher& hasher, std::uint64_t size, const std::string& item, const Read& read) {
     std::vector<std::byte> piece;
@@ -180,8 +180,7 @@ class Fetch {
     }
   }
 
-  // Returns true for a file that is there with the right content. Throws for another content, unless it may be
-  // replaced.
+  // Returns true if the file exists with the right content. Throws if its content differs and may not be replaced.
   bool is_complete(const FetchedFile& place) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(place.target, ignored))) return false;
@@ -192,14 +191,15 @@ class Fetch {
                  [&](std::uint64_t at, std::span<std::byte> piece) { source->read(at, piece); });
       if (hasher->finish() == place.file->digest) return true;
     }
-    // A blob of the cache is named by its digest, so that one with another content is damaged.
+    // The digest is the name of a blob in the cache, so a blob with other content is damaged.
     if (options_.overwrite || !cache_.empty()) return false;
     throw Error(ErrorKind::bad_argument, "this file exists with another content", place.target.string())
         .with({.kind = Remedy::Kind::overwrite});
   }
 
-  // Hashes what an interrupted fetch has left. Returns its size; 0 if it cannot be a beginning of the file.
-  std::uint64_t read_kept(const FileDescriptor& fd, const fs::path& partial, std::uint64_t size, Hasher& hasher) {
+  // Hashes the bytes that an interrupted fetch has left, and returns their number. Empties a partial file that is
+  // longer than `size`, and returns 0.
+  std::uint64_t hash_kept_bytes(const FileDescriptor& fd, const fs::path& partial, std::uint64_t size, Hasher& hasher) {
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", partial.string());
     const auto found = static_cast<std::uint64_t>(status.st_size);
@@ -242,7 +242,7 @@ class Fetch {
       throw Error(ErrorKind::cancelled, "the fetch was cancelled", url_);
   }
 
-  // Makes the snapshot when all blobs are there, then the name of the branch.
+  // Links the names of the snapshot to the blobs, and then writes the commit of the branch.
   void link_files() {
     for (const FetchedFile& file : files_) {
       create_folders(file.link.parent_path());

@@ -26,19 +26,19 @@ constexpr int kMostRedirects = 10;
 constexpr std::size_t kMostHeaderBytes = 256 << 10;  // the headers of all hops together
 constexpr std::size_t kMostShown = 200;              // bytes of a server's text in a message
 constexpr long kConnectSeconds = 20;
-constexpr std::uint64_t kProgress = 64 << 10;  // an attempt that brings as many bytes does not count as failed
+constexpr std::uint64_t kProgress = 64 << 10;  // an attempt that brings this many bytes resets the count of failures
 constexpr std::string_view kLastModified = "Last-Modified: ";
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// Returns true for a failure that another attempt may not have.
-bool is_passing_status(int status) {
+// Returns true if another attempt may succeed.
+bool is_temporary_status(int status) {
   return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-bool is_passing_failure(CURLcode code) {
+bool is_temporary_failure(CURLcode code) {
   constexpr std::array kCodes = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_PARTIAL_FILE,
                                  CURLE_OPERATION_TIMEDOUT,   CURLE_GOT_NOTHING,     CURLE_SEND_ERROR,
                                  CURLE_RECV_ERROR,           CURLE_HTTP2,           CURLE_HTTP2_STREAM,
@@ -76,7 +76,7 @@ bool parse_content_range(std::string_view text, HttpResponse& response) {
   return true;
 }
 
-// Returns the seconds that Retry-After states: as a number, or as a date.
+// Returns the seconds that Retry-After states, as a number or as a date; -1 for other texts.
 double parse_retry_after(const std::string& text) {
   if (const auto seconds = parse_number_text<std::uint64_t>(text)) return static_cast<double>(*seconds);
   const std::time_t date = load_curl().getdate(text.c_str(), nullptr);
@@ -148,7 +148,7 @@ class HttpClient::Transfer {
     int failures = 0;
     for (;;) {
       const std::uint64_t before = position_;
-      attempt();
+      send_with_redirects();
       if (failure_) std::rethrow_exception(failure_);
       if (code_ == CURLE_OK && is_good_) {
         if (position_ >= find_end()) return std::move(response_);
@@ -157,22 +157,21 @@ class HttpClient::Transfer {
       }
       if (code_ == CURLE_OK && return_to_first_url()) continue;
       if (position_ - before >= kProgress) failures = 0;
-      if (!may_pass()) throw_failure();
+      if (!is_temporary()) throw_failure();
       if (++failures >= client_.options_.attempts) throw_failure();
       wait(failures);
     }
   }
 
  private:
-  // Returns one after the last byte that is needed.
+  // Returns the offset after the last byte that is needed.
   std::uint64_t find_end() const { return total_ ? std::min(request_.end, *total_) : request_.end; }
 
   [[noreturn]] void refuse(const std::string& message) const {
     throw Error(ErrorKind::invalid_file, message, hide_query(request_.url), position_);
   }
 
-  // Sends the request, and follows redirects.
-  void attempt() {
+  void send_with_redirects() {
     for (int hop = 0;; ++hop) {
       send();
       if (failure_ || code_ != CURLE_OK || !is_redirect(response_.status)) return;
@@ -207,32 +206,32 @@ class HttpClient::Transfer {
     add("Accept: */*");
     if (!client_.options_.token.empty() && find_origin(url_) == client_.options_.token_origin)
       add("Authorization: Bearer " + client_.options_.token);
-    // A server that redirects may name the same file by another ETag than the server that sends it.
+    // A server that redirects may state another ETag for the same file than the server that sends it.
     const bool has_sent_it = url_ != request_.url || validator_url_ == request_.url;
     if (has_sent_it && validator_.starts_with('"')) add("If-Match: " + validator_);
     if (has_sent_it && validator_.starts_with(kLastModified))
       add("If-Unmodified-Since: " + validator_.substr(kLastModified.size()));
     load_curl().easy_reset(curl_);
     const std::string range = fmt::format("{}-{}", position_, find_end() - 1);
-    set(CURLOPT_URL, url_.c_str());
-    set(CURLOPT_HTTPHEADER, headers.get());
-    if (!request_.as_whole || position_ > 0) set(CURLOPT_RANGE, range.c_str());
-    set(CURLOPT_USERAGENT, "poise");
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_FOLLOWLOCATION, 0L);  // attempt() follows, so that the token goes to no other host
-    set(CURLOPT_SSL_VERIFYPEER, 1L);
-    set(CURLOPT_SSL_VERIFYHOST, 2L);
-    set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_HTTP09_ALLOWED, 0L);
-    set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-    set(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, client_.options_.stall_seconds));
-    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(CURLOPT_LOW_SPEED_TIME, client_.options_.stall_seconds);
-    set(CURLOPT_ERRORBUFFER, detail_.data());
-    set(CURLOPT_HEADERFUNCTION, &Transfer::accept_header);
-    set(CURLOPT_HEADERDATA, this);
-    set(CURLOPT_WRITEFUNCTION, &Transfer::accept_body);
-    set(CURLOPT_WRITEDATA, this);
+    set_option(CURLOPT_URL, url_.c_str());
+    set_option(CURLOPT_HTTPHEADER, headers.get());
+    if (!request_.as_whole || position_ > 0) set_option(CURLOPT_RANGE, range.c_str());
+    set_option(CURLOPT_USERAGENT, "poise");
+    set_option(CURLOPT_PROTOCOLS_STR, "http,https");
+    set_option(CURLOPT_FOLLOWLOCATION, 0L);  // send_with_redirects() keeps the token from other hosts
+    set_option(CURLOPT_SSL_VERIFYPEER, 1L);
+    set_option(CURLOPT_SSL_VERIFYHOST, 2L);
+    set_option(CURLOPT_NOSIGNAL, 1L);
+    set_option(CURLOPT_HTTP09_ALLOWED, 0L);
+    set_option(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    set_option(CURLOPT_CONNECTTIMEOUT, std::min(kConnectSeconds, client_.options_.stall_seconds));
+    set_option(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set_option(CURLOPT_LOW_SPEED_TIME, client_.options_.stall_seconds);
+    set_option(CURLOPT_ERRORBUFFER, detail_.data());
+    set_option(CURLOPT_HEADERFUNCTION, &Transfer::accept_header);
+    set_option(CURLOPT_HEADERDATA, this);
+    set_option(CURLOPT_WRITEFUNCTION, &Transfer::accept_body);
+    set_option(CURLOPT_WRITEDATA, this);
     ++client_.requests_;
     code_ = load_curl().easy_perform(curl_);
     if (code_ == CURLE_OK && !failure_ && response_.status >= 200 && response_.status < 300 && !is_good_)
@@ -245,7 +244,7 @@ class HttpClient::Transfer {
   }
 
   template <typename Value>
-  void set(CURLoption option, Value value) {
+  void set_option(CURLoption option, Value value) {
     const CURLcode code = load_curl().easy_setopt(curl_, option, value);
     if (code != CURLE_OK)
       throw Error(ErrorKind::internal, fmt::format("libcurl refuses an option: {}", load_curl().easy_strerror(code)));
@@ -253,16 +252,17 @@ class HttpClient::Transfer {
 
   static std::size_t accept_header(char* bytes, std::size_t one, std::size_t count, void* self) {
     auto& transfer = *static_cast<Transfer*>(self);
-    return transfer.guard(one * count, [&] { transfer.parse_header({bytes, one * count}); });
+    return transfer.catch_exceptions(one * count, [&] { transfer.parse_header({bytes, one * count}); });
   }
   static std::size_t accept_body(char* bytes, std::size_t one, std::size_t count, void* self) {
     auto& transfer = *static_cast<Transfer*>(self);
-    return transfer.guard(one * count, [&] { transfer.handle_body(std::as_bytes(std::span(bytes, one * count))); });
+    return transfer.catch_exceptions(one * count,
+                                     [&] { transfer.receive_body(std::as_bytes(std::span(bytes, one * count))); });
   }
 
-  // Keeps an exception from passing through libcurl, which is C. Any number but `size` ends the transfer.
+  // Keeps an exception, which must not pass through libcurl because that is C. Any result but `size` ends the transfer.
   template <typename Function>
-  std::size_t guard(std::size_t size, const Function& function) noexcept {
+  std::size_t catch_exceptions(std::size_t size, const Function& function) noexcept {
     try {
       function();
       return is_stopped_ ? size + 1 : size;
@@ -352,7 +352,7 @@ class HttpClient::Transfer {
     body_end_ = response_.length.value_or(request_.most_whole);
   }
 
-  void handle_body(std::span<const std::byte> piece) {
+  void receive_body(std::span<const std::byte> piece) {
     if (response_.status < 200 || response_.status >= 300) {
       is_stopped_ = true;
       return;
@@ -366,7 +366,7 @@ class HttpClient::Transfer {
                               request_.most_whole),
                   hide_query(request_.url));
     }
-    // After a cut, a server without ranges sends the first bytes again.
+    // After a cut connection, a server without ranges sends the first bytes again.
     const std::uint64_t known = std::min<std::uint64_t>(
         piece.size(), position_ > body_position_ ? position_ - body_position_ : std::uint64_t{0});
     body_position_ += piece.size();
@@ -376,6 +376,7 @@ class HttpClient::Transfer {
     position_ += piece.size();
   }
 
+  // Accepts status 416 for an empty file, because no range of such a file exists.
   void check_empty_file() {
     if (request_.begin != 0 || position_ != 0 || response_.total != 0u)
       throw_changed(request_.url, "it has become shorter");
@@ -383,7 +384,7 @@ class HttpClient::Transfer {
     is_good_ = true;
   }
 
-  // A place that an earlier request was redirected to may be valid only for some time.
+  // Returns to the URL of the request if the place that an earlier request was redirected to has expired.
   bool return_to_first_url() {
     const bool has_expired =
         response_.status == 401 || response_.status == 403 || response_.status == 404 || response_.status == 410;
@@ -393,7 +394,9 @@ class HttpClient::Transfer {
     return true;
   }
 
-  bool may_pass() const { return code_ == CURLE_OK ? is_passing_status(response_.status) : is_passing_failure(code_); }
+  bool is_temporary() const {
+    return code_ == CURLE_OK ? is_temporary_status(response_.status) : is_temporary_failure(code_);
+  }
 
   [[noreturn]] void throw_failure() const {
     if (code_ == CURLE_OK) {
@@ -446,7 +449,7 @@ void run_on_threads(std::size_t count, FunctionRef<void()> work) {
   try {
     for (std::size_t i = 1; i < count; ++i) threads.emplace_back([&] { work(); });
   } catch (const std::system_error&) {
-    // Fewer threads do all of the work.
+    // The threads that started do all of the work.
   }
   work();
 }

@@ -1,6 +1,6 @@
-// HTTP requests by libcurl: with limits on time, length and redirects, and with retries.
+// Sends HTTP requests by libcurl, with limits on time, length and redirects, and with retries.
 //
-// TLS certificates are verified. A token goes only to the origin that it belongs to, even after redirects.
+// libcurl verifies TLS certificates. A token goes only to the origin that it belongs to, even after redirects.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct HttpResponse {
   std::string url;                         // the last one, after redirects
   std::string validator;                   // ETag, else Last-Modified; empty: neither
   std::optional<std::uint64_t> length;     // Content-Length
-  std::optional<std::uint64_t> range_end;  // the field Content-Range: one after its last byte
+  std::optional<std::uint64_t> range_end;  // one after the last byte of Content-Range
   std::optional<std::uint64_t> range_begin;
   std::optional<std::uint64_t> total;  // bytes of the whole file
   bool is_encoded = false;             // Content-Encoding is not identity
@@ -43,17 +43,17 @@ struct HttpResponse {
 // Describes the range of a file that a request asks for.
 struct RangeRequest {
   std::string url;
-  std::string redirected = {};  // where an earlier request was sent to; `url` again if that has expired
+  std::string redirected = {};  // the URL that an earlier request was redirected to; if it has expired, `url` is next
   std::uint64_t begin = 0;
   std::uint64_t end = 0;                    // one after the last byte; the file may end before
-  bool as_whole = false;                    // send no Range: for texts that a program makes
+  bool as_whole = false;                    // send no Range, since a server may not cut a text that it generates
   std::string validator = {};               // that of an earlier reply, which must not have changed; empty: any
   std::optional<std::uint64_t> total = {};  // the size that the file must have
   std::uint64_t most_whole = std::uint64_t{64} << 20;  // bytes of a file that a server without ranges may send whole
 };
 
-// Receives the body, once the reply's header is known to fit the request. Pieces arrive in order, without gaps or
-// repetitions, whatever the number of attempts.
+// Receives the body after the reply's header was checked. Pieces arrive in order, without gaps or repetitions, even
+// after several attempts.
 using ReceiveBytes = FunctionRef<void(std::span<const std::byte> piece)>;
 
 // Calls work() on this thread and on count - 1 others, or on fewer where the system refuses threads. Returns when all
@@ -69,13 +69,13 @@ class HttpClient {
 
   // Gets a range of a file. Continues after a cut connection. Throws io for a server that fails or cannot be reached,
   // not_found for 404, invalid_file for a file that changed or a reply that contradicts itself, unsupported for a
-  // server that sends no ranges of a file above `most_whole` bytes. A smaller file arrives whole, whatever the range;
-  // then the response has no range_begin. Thread-safe.
+  // server that sends no ranges of a file above `most_whole` bytes. Of a smaller file, such a server sends all bytes
+  // from `begin` to the end, and the response has no range_begin. Thread-safe.
   HttpResponse get_range(const RangeRequest& request, const ReceiveBytes& receive) const;
   // Gets a text of at most `most_bytes`. Throws as get_range() does, and invalid_file for a longer text.
   std::string get_text(const std::string& url, std::uint64_t most_bytes) const;
 
-  // Counts the requests that were sent, with those of redirects and retries.
+  // Returns the number of requests that were sent, with those of redirects and retries.
   std::uint64_t requests() const { return requests_; }
   const HttpOptions& options() const { return options_; }
 

@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::uint64_t kBlock = HttpSession::kBlock;
 constexpr std::uint64_t kMostRun = 16;         // the most blocks of a request
-constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead from this run on
-constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks: several threads that go forward together are one reader
+constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead once a run has this many blocks
+constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks; threads that read forward within this distance are one reader
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
 constexpr std::uint64_t kMostWholeFile = std::uint64_t{64} << 20;
 
@@ -42,7 +42,7 @@ struct CachedBlock {
 };
 using CachedBlockPtr = std::shared_ptr<CachedBlock>;
 
-// Keeps the blocks that were used last. Sources lock `mutex` around each call, and for the state of a block.
+// Keeps the blocks that were used last. A source holds `mutex` when it calls a function or uses a block's state.
 class BlockCache {
  public:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // the source's number, and the block's
@@ -119,7 +119,7 @@ class HttpSource final : public Source {
       const std::uint64_t index = offset / kBlock;
       const std::uint64_t begin = offset % kBlock;
       const std::uint64_t last = (offset + out.size() - 1) / kBlock;
-      const CachedBlockPtr block = find_block(index, last - index + 1);
+      const CachedBlockPtr block = get_block(index, last - index + 1);
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), block->bytes.size() - begin));
       std::memcpy(out.data(), block->bytes.data() + begin, count);
       out = out.subspan(count);
@@ -127,8 +127,8 @@ class HttpSource final : public Source {
     }
   }
 
-  // Keeps what the request that opened the file has found. Callers call it before any read.
-  void accept_opening(const HttpResponse& response, std::span<const std::byte> first) {
+  // Keeps the reply to the request that opened the file, and the first block. Callers call it before any read.
+  void keep_first_reply(const HttpResponse& response, std::span<const std::byte> first) {
     redirected_ = response.url;
     validator_ = response.validator;
     const std::scoped_lock lock(cache_.mutex);
@@ -150,15 +150,15 @@ class HttpSource final : public Source {
   };
 
   std::uint64_t count_blocks() const { return ceil_div(size(), kBlock); }
-  std::uint64_t measure_block(std::uint64_t index) const { return std::min(kBlock, size() - index * kBlock); }
+  std::uint64_t compute_block_size(std::uint64_t index) const { return std::min(kBlock, size() - index * kBlock); }
 
-  // Returns a block, which another thread may be getting. `needed` is the number of blocks that the read needs from
-  // there on.
-  CachedBlockPtr find_block(std::uint64_t index, std::uint64_t needed) const {
+  // Returns a block once its bytes are there. Gets them unless another thread does. The read needs `needed` blocks from
+  // this one on.
+  CachedBlockPtr get_block(std::uint64_t index, std::uint64_t needed) const {
     std::unique_lock lock(cache_.mutex);
     CachedBlockPtr block = cache_.find({id_, index});
     if (block == nullptr) {
-      Run run = claim_missing(index, needed);
+      Run run = claim_run(index, needed);
       block = run.blocks.front();
       read_ahead(index);
       lock.unlock();
@@ -172,15 +172,16 @@ class HttpSource final : public Source {
     return block;
   }
 
-  // Chooses the run of a block that is missing. Requires: the lock.
-  Run claim_missing(std::uint64_t index, std::uint64_t needed) const {
+  // Claims a missing block and those after it: twice as many as before, while readers go forward. Requires: the lock.
+  Run claim_run(std::uint64_t index, std::uint64_t needed) const {
     const bool goes_forward = frontier_ > 0 && index + kNear >= frontier_ && index <= frontier_ + 1;
     run_ = goes_forward ? std::min(2 * run_, kMostRun) : 1;
-    return claim(index, std::min(std::max(run_, needed), kMostRun));
+    return claim_blocks(index, std::min(std::max(run_, needed), kMostRun));
   }
 
-  // Adds blocks that this thread will get: up to the first that is there, or the end. Requires: the lock.
-  Run claim(std::uint64_t index, std::uint64_t count) const {
+  // Adds at most `count` blocks, which this thread will get, up to the first that the cache has or to the end of the
+  // file. Requires: the lock.
+  Run claim_blocks(std::uint64_t index, std::uint64_t count) const {
     Run run{index, {}};
     for (std::uint64_t i = index; i < std::min(index + count, count_blocks()) && !cache_.has({id_, i}); ++i) {
       run.blocks.push_back(std::make_shared<CachedBlock>());
@@ -190,8 +191,8 @@ class HttpSource final : public Source {
     return run;
   }
 
-  // Starts threads that get the blocks after those that were claimed, if readers come near to their end. Requires: the
-  // lock.
+  // Starts threads that get the next blocks, if readers come near the end of the blocks that were claimed. Requires:
+  // the lock.
   void read_ahead(std::uint64_t index) const {
     if (run_ < kStreamingRun || index + kNear < frontier_) return;
     std::erase_if(workers_, [](Worker& worker) {
@@ -200,7 +201,7 @@ class HttpSource final : public Source {
       return true;
     });
     while (workers_.size() < kMostAhead && frontier_ < index + (kMostAhead - 1) * kMostRun) {
-      auto run = std::make_shared<Run>(claim(frontier_, kMostRun));
+      auto run = std::make_shared<Run>(claim_blocks(frontier_, kMostRun));
       if (run->blocks.empty()) return;
       auto is_done = std::make_shared<std::atomic<bool>>(false);
       const auto fetch = [this, run, is_done] {
@@ -215,7 +216,7 @@ class HttpSource final : public Source {
     }
   }
 
-  // Gets the bytes of a run, and marks each block when it is complete. A failure belongs to the blocks that it left.
+  // Gets the bytes of a run, and marks each block when it is complete, or all that are incomplete after a failure.
   void fetch_run(Run& run) const noexcept {
     std::size_t done = 0;
     try {
@@ -230,7 +231,7 @@ class HttpSource final : public Source {
       const auto receive = [&](std::span<const std::byte> piece) {
         if (is_closed_) throw Error(ErrorKind::cancelled, "the file was closed", name());
         while (!piece.empty() && done < run.blocks.size()) {  // a server without ranges sends more
-          const auto length = static_cast<std::size_t>(measure_block(run.first + done));
+          const auto length = static_cast<std::size_t>(compute_block_size(run.first + done));
           if (filling.empty()) filling.reserve(length);
           const std::size_t count = std::min(piece.size(), length - filling.size());
           filling.insert(filling.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
@@ -256,7 +257,8 @@ class HttpSource final : public Source {
     cache_.changed.notify_all();
   }
 
-  // Another read tries these blocks again. Requires: the lock.
+  // Marks the blocks from `done` on, and removes them from the cache, so that the next read tries again. Requires: the
+  // lock.
   void fail_blocks(const Run& run, std::size_t done, const std::exception_ptr& failure) const {
     for (std::size_t i = done; i < run.blocks.size(); ++i) {
       run.blocks[i]->failure = failure;
@@ -293,10 +295,10 @@ SourcePtr open_http_source(HttpSessionPtr session, const std::string& url, std::
   const std::uint64_t size = response.total.value_or(first.size());
   if (first.size() >= size) return Source::from_memory(std::move(first), std::move(name));
   if (first.size() != kBlock)
-    throw Error(ErrorKind::invalid_file, fmt::format("expected {} bytes of the server, found {}", kBlock, first.size()),
-                hide_query(url));
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("expected {} bytes from the server, found {}", kBlock, first.size()), hide_query(url));
   auto source = std::make_shared<HttpSource>(std::move(session), url, std::move(name), size);
-  source->accept_opening(response, first);
+  source->keep_first_reply(response, first);
   return source;
 }
 

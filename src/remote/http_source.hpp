@@ -1,7 +1,7 @@
-// A file on a server as a Source: reads ranges, keeps a bounded number of bytes, and reads ahead.
+// Reads a file on a server as a Source: by ranges, ahead of a reader that goes forward, with a cache of limited size.
 //
-// The file is cut into blocks of 1 MiB. One request gets a run of blocks. Runs double, up to 16 MiB, while a reader
-// goes forward, and then threads get the next runs ahead of it. All sources of a session share the bytes that are kept.
+// A block is 1 MiB of the file, and one request gets a run of blocks. Runs double, up to 16 MiB, while a reader goes
+// forward. Threads get the next runs before the reader needs them. All sources of a session share one cache.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace poise::remote {
 
 class BlockCache;
 
-// Sources that belong together: their connections, and the blocks that they keep.
+// Shares connections and a cache of blocks among sources.
 class HttpSession {
  public:
   static constexpr std::size_t kBlock = std::size_t{1} << 20;
@@ -36,13 +36,12 @@ class HttpSession {
 
 using HttpSessionPtr = std::shared_ptr<const HttpSession>;
 
-// Opens a file with one request, which gets its size and its first block. Its name in messages is `name`. A file that
-// the server sends only as a whole is kept in memory, if it has at most 64 MiB. Throws what HttpClient::get_range()
-// throws.
+// Opens a file with one request, which gets its size and its first block. Messages call the source `name`. A file of at
+// most 64 MiB that the server sends only as a whole stays in memory. Throws what HttpClient::get_range() throws.
 SourcePtr open_http_source(HttpSessionPtr session, const std::string& url, std::string name);
 
-// Makes a source of a file whose size is known. The first read sends the first request; a server that states another
-// size is an error then.
+// Makes a source of a file whose size is known. The first read sends the first request, and throws if the server states
+// another size.
 SourcePtr make_http_source(HttpSessionPtr session, std::string url, std::string name, std::uint64_t size);
 
 }  // namespace poise::remote

@@ -30,7 +30,7 @@ constexpr std::uint64_t kMostListing = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostToken = 4096;
 constexpr std::size_t kMostNameShown = 100;  // bytes of a name in a message
 
-// Returns the token in the environment, else in the user's file; empty: none.
+// Returns the token in the environment, or else in the user's file; empty if there is none.
 std::string read_token() {
   std::string token(read_environment("HF_TOKEN"));
   if (token.empty()) token = read_environment("HUGGING_FACE_HUB_TOKEN");
@@ -58,7 +58,7 @@ bool is_safe_name(std::string_view name) {
          std::ranges::none_of(name, [](char byte) { return static_cast<unsigned char>(byte) < 0x20; });
 }
 
-// Returns a digest of that kind; empty if there is none.
+// Returns the text of a key if it is a digest of that kind; otherwise an empty text.
 std::string read_digest(const Attributes& from, std::string_view key, BlobName kind) {
   const auto* text = from.get_if<std::string>(key);
   return text != nullptr && classify_blob_name(*text) == kind ? *text : std::string();
@@ -86,7 +86,7 @@ HubFile parse_file(const Attributes& entry, const std::string& url) {
 
 }  // namespace
 
-// Opens each file once, so that its blocks are kept.
+// Opens each file once, so that all readers share its cached blocks.
 class HubFiles {
  public:
   HubFiles(HttpSessionPtr session, HubRepository repository, std::string name)
@@ -126,7 +126,7 @@ class HubDirectory final : public Container {
   std::filesystem::path locate_file(std::string_view name) const override { return path(name); }
   MemberNames list_names(std::string_view folder) const override {
     const std::string prefix = folder.empty() ? folder_ : fmt::format("{}{}/", folder_, folder);
-    std::set<std::string> names;  // the folders are there once
+    std::set<std::string> names;  // a set, because files share folders
     for (const HubFile& file : files_->repository().files) {
       if (!file.name.starts_with(prefix)) continue;
       const std::string rest = file.name.substr(prefix.size());
@@ -154,7 +154,7 @@ class HubDirectory final : public Container {
           std::byte first{};
           if (source->size() > 0) source->read(0, {&first, 1});
         } catch (const std::exception&) {
-          next = count;  // the reader of the member meets the same error, and reports it
+          next = count;  // whoever reads the member gets the same error, and reports it
         }
       }
     });

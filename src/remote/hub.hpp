@@ -1,4 +1,4 @@
-// Models on the Hugging Face Hub, or on another server with its API: HF_ENDPOINT.
+// Reads models on the Hugging Face Hub, or on another server with its API (HF_ENDPOINT).
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,17 @@ struct HubFile {
 struct HubRepository {
   std::string endpoint;
   HubName named;
-  std::string commit;  // 40 digits
-  std::vector<HubFile> files;
+  std::string commit;          // 40 hexadecimal digits
+  std::vector<HubFile> files;  // sorted by name
 
   // Returns the URL of a file at the commit.
   std::string make_url(std::string_view file) const;
-  // Returns the file of that name; null if the repository does not have it.
+  // Returns null if the repository does not have the file.
   const HubFile* find(std::string_view file) const;
 };
 
-// Lists a repository with one request. Throws what HttpClient::get_text() throws, invalid_file for an answer without
-// the expected fields and for names that lead out of a directory.
+// Lists a repository with one request. Throws what HttpClient::get_text() throws, and invalid_file for an answer
+// without the expected fields, and for names that repeat or lead out of a directory.
 HubRepository list_hub_repository(const HttpClient& client, const HubName& name);
 
 // Opens the files of a repository, each once.

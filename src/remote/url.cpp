@@ -37,7 +37,7 @@ std::string read_part(CURLU* url, CURLUPart part, unsigned flags = 0) {
 // Parses a URL, relative to `base` unless that is empty.
 UrlPtr parse_url(const std::string& text, const std::string& base = {}) {
   const auto is_refused = [](char byte) { return static_cast<unsigned char>(byte) <= 0x20 || byte == 0x7F; };
-  if (std::ranges::any_of(text, is_refused)) refuse_url(text, "a URL has no spaces and control characters");
+  if (std::ranges::any_of(text, is_refused)) refuse_url(text, "a URL cannot have spaces or control characters");
   UrlPtr url(load_curl().url());
   if (url == nullptr) throw std::bad_alloc();
   if (!base.empty() && load_curl().url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK)
@@ -124,7 +124,7 @@ HubName parse_hub_name(const std::string& text) {
     rest.remove_prefix(stop);
     for (std::size_t at = 0; (at = name.revision.find("%2F", at)) != std::string::npos;)
       name.revision.replace(at, 3, "/");
-    // The cache has a file of that name: refs/REVISION.
+    // The cache stores the commit of a revision in the file refs/REVISION.
     if (!is_plain_path(name.revision)) refuse();
   }
   if (rest.starts_with('/')) rest.remove_prefix(1);

@@ -6,25 +6,27 @@
 
 namespace poise::remote {
 
-// Returns true for a text that begins with a scheme and "://", of any kind. A path has no such beginning, unless it is
-// written so on purpose: "./http://...".
+// Returns true for a text that begins with any scheme and "://". A user may write a path that begins so as
+// "./http://...".
 bool has_scheme(std::string_view text);
 
-// Returns the scheme, host and port that a URL names, in lower case with the port: "https://huggingface.co:443".
-// Credentials may go only to the origin that they belong to. Throws bad_argument for a URL that is not http or https,
-// or has a user name, a control character or no host.
+// Returns scheme, host and port of a URL in lower case: "https://huggingface.co:443". Credentials may go only to the
+// origin that they belong to. Throws bad_argument for a URL that is not http or https, or has a user name, a password,
+// a space, a control character or no host.
 std::string find_origin(const std::string& url);
 
-// Resolves the target of a redirect. Throws invalid_file where find_origin() throws bad_argument.
+// Returns the URL of a redirect's target, which may be relative to `base`. Throws invalid_file for a target that
+// find_origin() would refuse.
 std::string resolve_redirect(const std::string& base, const std::string& target);
 
-// Returns a text with bytes that a URL's path cannot hold as %XX. Keeps slashes.
+// Replaces bytes that a URL's path cannot hold by %XX. Keeps slashes.
 std::string escape_path(std::string_view path);
 
-// Returns the last part of a URL's path, unescaped, without the query: the name by which a format is found.
+// Returns the last part of a URL's path, unescaped, without the query.
 std::string find_file_name(const std::string& url);
 
-// Returns a URL without its query and fragment, for messages: the query may have a signature that gives access.
+// Returns a URL without its query and fragment, for messages, because a query may contain a signature that gives
+// access.
 std::string hide_query(std::string_view url);
 
 struct HubName {

@@ -15,11 +15,11 @@
 
 namespace poise {
 
-// Names the direction of blocks: along the rows of a tensor, or along the columns of a matrix, which is then
-// stored transposed (as llama.cpp stores the matrices of GPT-2).
+// Names the direction of blocks: along the rows of a tensor, or along the columns of a matrix. With columns, the bytes
+// are those of the transposed matrix; llama.cpp stores GPT-2 so.
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
-// Returns the layout of such blocks. Requires: a row of list_block_types().
+// Requires: `type` is a row of list_block_types().
 TensorLayout make_block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
 
 // Returns the type of the blocks; null for other layouts.
@@ -29,8 +29,8 @@ BlocksAlong get_block_direction(const TensorLayout& layout);  // rows for layout
 // Returns the layout of that name; std::nullopt if it is not a layout of blocks.
 std::optional<TensorLayout> find_block_layout(std::string_view name);
 
-// Throws invalid_file (without path) naming tensor and part where the part is missing, not the only one, not u8, or of
-// a size that does not fit the shape. Requires: get_block_type(tensor.layout) is not null.
+// Throws invalid_file (without path) unless "data" is the only part, is u8, and has the size that the shape needs.
+// Reads no data. Requires: get_block_type(tensor.layout) is not null.
 void check_block_parts(const Tensor& tensor);
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data);

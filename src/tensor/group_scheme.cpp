@@ -47,8 +47,8 @@ class SchemeReader {
     poise::fail(tensor_, scheme_.words, what, problem);
   }
 
-  // Returns the attribute `key` of `map`. In errors, `in` comes before the key: "" for an attribute of the tensor,
-  // "packing: " for one of its packing.
+  // Returns the attribute `key` of `map`. Messages have `in` before the key: "" for an attribute of the tensor,
+  // "packing: " for a key of its packing.
   template <typename T>
   const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
     const auto* found = map.get_if<T>(key);
@@ -84,7 +84,7 @@ class SchemeReader {
 
   unsigned word_bits() const { return info(scheme_.word).bits; }
 
-  // Reads "8_per_i32"; scales and zeros are plain, one for each group.
+  // Reads a packing such as "8_per_i32". In version 1, each group has one plain scale and zero point.
   void read_version_1() {
     const auto* spelling = tensor_.attributes.get_if<std::string>("packing");
     if (spelling == nullptr || !read_packing(*spelling)) {
@@ -113,7 +113,7 @@ class SchemeReader {
     return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
   }
 
-  // Reads the attributes of version 2. The profile lists widths of 3, 5 and 6 bits, which divide no word.
+  // Reads the attributes of version 2. Refuses 3, 5 and 6 bits, which its profile lists, because they divide no word.
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
@@ -178,8 +178,8 @@ class SchemeReader {
            fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
     }
     if (scheme_.group_size != 0) return;
-    // The profile's prose gives one scale to each index along the axis, but its formula one to each code: the size of
-    // the scales decides.
+    // For group_size 0, the text of the profile asks for one scale per index along the axis, but its formula for one
+    // per code. The size of the scales decides.
     const Part* scales = tensor_.part("scales");
     if (scales == nullptr) fail("scales", "the part is missing");
     const bool one_per_code =
@@ -255,7 +255,7 @@ class PartsCheck {
   std::uint64_t groups_;  // over all lanes
 };
 
-// Clears the fields that have no effect.
+// Sets fields that do not change any number to fixed values, so that operator== ignores them.
 void clear_unused_fields(GroupScheme& scheme) {
   scheme.words = GroupWords::zt1;
   scheme.word = DType::unknown;  // the parts give its width; its sign has no meaning

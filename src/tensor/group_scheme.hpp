@@ -47,22 +47,21 @@ struct GroupScheme {
 
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
-// are invalid or do not fit the shape. Errors name the part with the codes as that version does. With zt2 and a
-// group_size of 0, the size of the part scales decides which codes share a scale.
+// Reads the scheme from a tensor's attributes. Throws invalid_file (without path), which names tensor and attribute, if
+// an attribute is invalid or does not fit the shape. Messages name the part with the codes as the version `words` does.
+// With zt2 and a group_size of 0, the size of the part scales decides which codes share a scale.
 GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
-// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size. Reads no data. Requires: get_group_scheme(tensor.layout) is not null.
+// Throws invalid_file (without path), which names tensor and part, if a part is missing or unknown, or has a wrong type
+// or size. Reads no data. Requires: get_group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
-// Returns a layout without a scheme where the type of a part is unknown.
+// Makes the layout. `scheme` is std::nullopt if Poise does not know the type of a part.
 TensorLayout make_group_layout(std::optional<GroupScheme> scheme);
-// Returns the scheme of a layout. Null for other layouts, and if the scheme is unknown because the type of a part is.
+// Returns the scheme of a layout; null for other layouts, and for a layout that was made without a scheme.
 const GroupScheme* get_group_scheme(const TensorLayout& layout);
 
-// Returns true when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one
-// shape.
+// Returns true if equal parts mean equal numbers in both schemes. Requires: both belong to tensors of one shape.
 bool have_same_meaning(GroupScheme a, GroupScheme b);
 
 // Returns true for the attributes that read_group_scheme() reads.

@@ -46,7 +46,7 @@ Attributes make_mx_attributes(const MxScheme& scheme) {
   return {{"axis", std::uint64_t{scheme.axis}}, {"block_size", scheme.block_size}, {"scale_form", "e8m0_exponent"}};
 }
 
-TensorLayout read_mx_scheme(const Tensor& tensor) {
+TensorLayout read_mx_layout(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))
     fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", format_found_value(form)));

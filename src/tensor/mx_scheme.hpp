@@ -1,5 +1,5 @@
-// MX, the Microscaling formats of the Open Compute Project: elements of few bits; each block of neighbours along an
-// axis shares a power of two.
+// MX, the Microscaling formats of the Open Compute Project: each block of neighbours along an axis shares a power of
+// two, and each element has 4 to 8 bits.
 //
 //   value = element * 2^(scale - 127)
 //
@@ -26,18 +26,17 @@ struct MxScheme {
 // Returns the scheme of a layout; null for other layouts.
 inline const MxScheme* get_mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
 TensorLayout make_mx_layout(const MxScheme& scheme);
-// Returns the attributes that describe the scheme.
 Attributes make_mx_attributes(const MxScheme& scheme);
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
-// are invalid or do not fit the shape.
-TensorLayout read_mx_scheme(const Tensor& tensor);
+// Reads the scheme from a tensor's attributes. Throws invalid_file (without path), which names tensor and attribute, if
+// an attribute is invalid or does not fit the shape.
+TensorLayout read_mx_layout(const Tensor& tensor);
 
-// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size; accepts elements of an unknown type. Reads no data. Requires: get_mx_scheme(tensor.layout) is not null.
+// Throws invalid_file (without path) unless the parts are data and scales, of the right types and sizes. Accepts
+// elements of a type that Poise does not know. Reads no data. Requires: get_mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
-// Returns true for the attributes that read_mx_scheme() reads.
+// Returns true for the attributes that read_mx_layout() reads.
 bool is_mx_scheme_attribute(std::string_view attribute);
 
 }  // namespace poise

@@ -16,8 +16,7 @@ inline bool has_known_types(const Tensor& tensor) {
   return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
-// Returns the word "nothing", or the value as JSON, at most a hundred bytes of it, for a message about an unexpected
-// value.
+// Formats a value, or null as "nothing", for a message about an unexpected value. Cuts JSON after 100 bytes.
 inline std::string format_found_value(const Value* value) {
   constexpr std::size_t kMostBytes = 100;
   return value == nullptr ? "nothing" : shorten(to_json(*value), kMostBytes);

@@ -75,7 +75,7 @@ class MxBlob final : public FloatBlob {
 
 std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name) {
   if (name != kMxLayout) return std::nullopt;
-  return read_mx_scheme(tensor);
+  return read_mx_layout(tensor);
 }
 
 BlobPtr make_mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
