@@ -75,7 +75,7 @@ typedef enum poise_status POISE_ENUM {
 
 #define POISE_NO_OFFSET UINT64_MAX
 
-// Needs no initializer.
+// Describes a failure. Needs no initializer.
 typedef struct poise_error {
   poise_status kind;
   uint64_t offset;     // in the file; POISE_NO_OFFSET when there is none
@@ -166,7 +166,7 @@ typedef struct poise_format {
 #define POISE_FORMAT_INIT \
   { sizeof(poise_format), {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0 }
 
-// Gives the formats by index from 0. The texts are static. POISE_NOT_FOUND past the last.
+// Gives the format at an index from 0. The texts are static. POISE_NOT_FOUND past the last.
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error);
 
 typedef enum poise_dtype POISE_ENUM {
@@ -225,7 +225,7 @@ typedef enum poise_value_type POISE_ENUM {
 
 // Gives the number of attributes.
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error);
-// Gives the attributes in the order of the file. POISE_NOT_FOUND past the last.
+// Gives the attribute at an index from 0, in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error);
 // These give the value of a key. POISE_NOT_FOUND for a missing key; POISE_UNSUPPORTED, naming the type, for a value of
@@ -374,7 +374,7 @@ poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise
 typedef struct poise_tensor poise_tensor;
 typedef struct poise_part poise_part;
 
-// Gives the tensors in the order of the file. POISE_NOT_FOUND past the last.
+// Gives the tensor at an index from 0, in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
 // Finds a tensor by Poise's name of it, or by its name in the file (GGUF's "blk.0.attn_q.weight"). POISE_NOT_FOUND for
 // a name that no tensor has, and for a name in the file that several tensors share.
@@ -431,7 +431,7 @@ poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
-// Gives the parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
+// Gives the part at an index from 0, in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
                                   poise_error* error);
 // Gives the part with a role: "data", "values", "scales", ... POISE_NOT_FOUND if there is none.
@@ -745,7 +745,7 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
 
 typedef struct poise_extract_lora_options {
   size_t size;
-  uint64_t rank;            // of the product for each matrix; a matrix with a shorter side gets that
+  uint64_t rank;            // of the product for each matrix, limited to the matrix's shorter side
   const char* const* only;  // shell patterns of tensors to look at; none: all
   size_t only_count;
   const char* const* skip;
@@ -819,7 +819,7 @@ typedef struct poise_delta_options {
 typedef struct poise_delta_report {
   size_t size;
   char base[72];       // the hash of the base: poise_model_hash.sha256
-  uint64_t equal;      // tensors that both models have alike
+  uint64_t equal;      // tensors that are equal in both models
   uint64_t changed;    // the other tensors
   uint64_t bytes_in;   // of both models
   uint64_t bytes_out;  // of the delta
@@ -868,7 +868,7 @@ typedef struct poise_imatrix_report {
     sizeof(poise_imatrix_report), 0, 0, 0, { NULL, 0 } \
   }
 
-// Computes a text, and writes the mean squares of the inputs of each matrix, for poise_convert_options.imatrix
+// Runs a model on a text, and writes the sums of the squared inputs of each matrix, for poise_convert_options.imatrix
 // (docs/quantization.md): as GGUF, or in llama-imatrix's older format if the output's name ends in ".dat". `text` has
 // `text_size` bytes; tokens at its end that fill no chunk are left out. `model` NULL: only the files of `add` are added
 // up, and `text` is NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or beyond the
@@ -1011,7 +1011,7 @@ typedef struct poise_chat_template {
     sizeof(poise_chat_template), {NULL, 0}, { NULL, 0 } \
   }
 
-// Gives the built-in chat templates (docs/chat.md) by index from 0, the most used first. The texts are static.
+// Gives the built-in chat template (docs/chat.md) at an index from 0, the most used first. The texts are static.
 // POISE_NOT_FOUND past the last.
 poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error);
 // Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens. Either may be NULL; they

@@ -1,12 +1,12 @@
-// Affine: one linear scale for all codes of a tensor.
+// Affine describes the one linear scale of all codes of a tensor.
 //
 //   const float number = scale.ranged() ? scale.min + code * scale.delta : code * scale.delta;
 #pragma once
 
 namespace poise {
 
-// Describes one linear scale for a whole tensor (spec ALT v2, section 5). It is symmetric when min == max: x = q *
-// delta with q two's complement. Otherwise x = min + q * delta with q unsigned.
+// Describes one linear scale for a whole tensor (spec ALT v2, section 5). A code q stands for the number x. If min ==
+// max, q is two's complement, and x = q * delta. Otherwise q is unsigned, and x = min + q * delta.
 struct Affine {
   float delta = 0;
   float min = 0;

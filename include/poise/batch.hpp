@@ -1,4 +1,4 @@
-// BatchGenerator: several texts that one model generates at the same time.
+// BatchGenerator generates several texts at the same time with one model.
 //
 //   poise::BatchGenerator batch(poise::load_weights(poise::open("model.alt")));
 //   for (const std::string& prompt : prompts) batch.add(batch.prompt(prompt), {.max_tokens = 100});
@@ -10,7 +10,7 @@
 // memory's speed is the limit. Texts that begin alike compute their beginning once. Each text equals that of a separate
 // session, up to the rounding of float32 sums and of the cache; with SessionOptions::exact it is identical.
 //
-// One thread at a time uses a BatchGenerator; it computes with several.
+// Only one thread at a time may use a BatchGenerator, which computes with several threads.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ class BatchGenerator {
 
   // Computes at most 512 tokens: the next one of each text, and parts of prompts. Returns the texts that have ended.
   // Throws unsupported for a number that the cache cannot hold (CacheType::f16; choose another type), cancelled soon
-  // after `stop` is requested, and what Sampler throws. Texts in progress are then as they were, and no text that has
-  // ended is lost.
+  // after `stop` is requested, and what Sampler throws. After an exception, texts in progress are as they were, and no
+  // text that has ended is lost.
   std::vector<Finished> step(const std::stop_token& stop = {});
 
  private:

@@ -1,7 +1,7 @@
-// Blob: a run of bytes that can be borrowed or copied.
+// A Blob is a run of bytes that callers borrow or copy.
 //
-// One interface for raw bytes of a file, compressed bytes, and bytes computed from other blobs (cast, quantized).
-// `size()` and every offset count decoded bytes. Blobs are immutable and safe to read from many threads.
+// It has one interface for raw bytes of a file, compressed bytes, and bytes computed from other blobs (cast,
+// quantized). `size()` and every offset count decoded bytes. Blobs are immutable and safe to read from many threads.
 //
 //   const poise::BlobPtr& blob = tensor.parts[0].blob;
 //   std::vector<std::byte> first(16);
@@ -38,7 +38,7 @@ struct StoredByte {
 // Describes the bytes of a file behind a blob, as they are stored. Two blobs of equal size with equal `Stored` hold the
 // same bytes.
 struct Stored : StoredRange {
-  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of it
+  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of another encoding
   unsigned swapped = 0;          // size of the numbers whose bytes the file has in reverse order; 0: none
 
   friend bool operator==(const Stored&, const Stored&) = default;
@@ -68,10 +68,10 @@ struct StoredAs {
 class BlobStream {
  public:
   virtual ~BlobStream() = default;
-  // Copies bytes from the current position to `out` and returns their number. It is less than out.size() only at the
-  // end of the blob. Throws what Blob::read() throws.
+  // Copies bytes from the current position to `out`, and returns their number. The number is less than out.size() only
+  // at the end of the blob. Throws what Blob::read() throws.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  // Returns the best size of a read: a multiple of 16, so that elements stay whole.
+  // Returns the best size of a read in bytes: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
 };
 
@@ -82,39 +82,40 @@ class Blob {
   // Returns the number of decoded bytes.
   virtual std::uint64_t size() const = 0;
 
-  // Borrows all bytes; std::nullopt if they are compressed, computed, or not mapped. Valid while the blob lives.
+  // Borrows all bytes, which stay valid while the blob lives. Returns std::nullopt if they are compressed, computed, or
+  // not mapped.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
-  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside. Throws io, invalid_file (a
-  // compressed or digested blob is broken) or unsupported (an unknown encoding).
+  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside the blob. Throws io, invalid_file
+  // (a compressed or digested blob is broken) or unsupported (an unknown encoding).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
-  // Returns a stream over the whole blob: the only cheap way to read compressed blobs that cannot seek.
+  // Returns a stream over the whole blob. Compressed blobs that cannot seek are cheap to read only in this way.
   virtual std::unique_ptr<BlobStream> stream() const;
 
   // Returns true if read() is equally fast at every offset, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
-  // Returns the size of units that are computed together: reads at multiples of it compute nothing twice.
+  // Returns the size, in bytes, of units that are computed together. Reads of whole units compute no byte twice.
   virtual std::uint64_t grain() const { return 1; }
 
   // Returns the place of these bytes in a source, if they are contiguous, so that the operating system can copy them.
   // std::nullopt for decoded and computed bytes.
   virtual std::optional<StoredRange> raw_range() const { return std::nullopt; }
 
-  // Returns the bytes of a file behind this blob. Messages show their place, and readers of shared bytes compare it.
+  // Returns the place of the file's bytes behind this blob. Messages show it, and readers of shared bytes compare it.
   // std::nullopt for computed bytes.
   virtual std::optional<Stored> stored() const;  // default: raw_range()
 
-  // Returns how the bytes are stored, if a reader changed them. Null: they are as stored, or computed in another way.
-  // This belongs to the blob, so that a part that gets another blob does not keep it.
+  // Returns how a reader changed the stored bytes; null if the bytes are as stored, or computed in another way. The
+  // description belongs to the blob, so that a part with another blob does not keep it.
   virtual const StoredAs* stored_as() const { return nullptr; }
 
-  // Returns, for messages, the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if
-  // unknown, as for compressed bytes. Requires: offset < size().
+  // Returns the place in a source of the number that contains decoded byte `offset`, for messages. std::nullopt if the
+  // place is unknown, as for compressed bytes. Requires: offset < size().
   virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw_range()
 
-  // Returns false when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
+  // Returns false if Poise does not know the encoding: size() is then what the file states, unchecked.
   virtual bool decodable() const { return true; }
 
  protected:

@@ -1,4 +1,4 @@
-// CacheType: the way in which a session keeps the keys and values of its text (docs/quantization.md).
+// CacheType chooses how a session keeps the keys and values of its text (docs/quantization.md).
 //
 //   poise::Session session(model, {.cache = poise::CacheType::q8});
 #pragma once
@@ -13,7 +13,7 @@ namespace poise {
 enum class CacheType : std::uint8_t {
   f32,  // the numbers are not rounded
   f16,  // half the memory; numbers beyond 65504 are an error
-  q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory
+  q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory of f32
 };
 
 // Returns "f32", "f16" or "q8".

@@ -1,4 +1,4 @@
-// Chat templates: conversations as the texts that instruct models were trained with.
+// Chat templates turn conversations into texts of the form that instruct models were trained with.
 //
 //   const poise::ChatTemplate chat(session.tokenizer().vocabulary());
 //   const poise::Conversation talk = poise::parse_conversation(R"([{"role": "user", "content": "Hello"}])", "talk");
@@ -48,7 +48,8 @@ class ChatTemplate {
   // Takes the vocabulary's template: among several, "tool_use" if `has_tools`, else "default". Throws unsupported if
   // there is none, and invalid_file, with the line, for a malformed one.
   explicit ChatTemplate(const Vocabulary& vocabulary, bool has_tools = false);
-  // Takes a given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
+  // Takes a given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins the messages
+  // of errors.
   ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name = "chat template");
   // Returns the built-in template of that name, else the template with that source. Throws what the constructors throw.
   static ChatTemplate find(std::string_view name_or_source, const Tokenizer& tokenizer);

@@ -26,22 +26,22 @@
 
 namespace poise {
 
-// Measures how much changes of a model's tensors change its predictions for a text.
+// Measures how much a model's predictions for a text change with its tensors.
 struct DivergenceMeasure {
-  // Returns the mean Kullback-Leibler divergence, in nats, from the model to itself with these tensors in place of
-  // those with their names. Throws what running the changed model throws.
+  // Returns the mean Kullback-Leibler divergence, in nats, from the model's predictions to those of a changed model, in
+  // which these tensors replace those of the same names. Throws what running the changed model throws.
   std::function<double(const std::vector<Tensor>& changed)> measure;
   std::size_t tokens = 0;  // the number of tokens whose predictions count
 };
 
-// Prepares such a measure for a model. Throws what running the model throws.
+// Makes the measure for a model. Throws what running the model throws.
 using MakeDivergenceMeasure = std::function<DivergenceMeasure(const Model& model)>;
 
 // Limits the size of an output whose types Poise chooses. One of the first two fields is set.
 struct SizeBudget {
   std::optional<std::uint64_t> bytes = {};     // of all files
   std::optional<double> bits_per_weight = {};  // of the tensors' parts, over all elements: more than 0
-  // Weighs the errors of matrices by what they change in the model's predictions for a text: measure_on_text() of
+  // Weighs the errors of matrices by how much they change the model's predictions for a text: measure_on_text() of
   // <poise/divergence.hpp>. Empty: a matrix in one of n layers weighs 1 / (2 n).
   MakeDivergenceMeasure divergence = {};
 };
@@ -62,7 +62,7 @@ struct ConvertOptions {
   // errors, with weights, is small (docs/quantize-to-a-size.md). Planning then reads samples of the tensors and, with
   // SizeBudget::divergence, runs the model. Excludes dtype, quantize and recipe.
   std::optional<SizeBudget> budget = {};
-  // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
+  // The importance matrix that weighs the errors of blocks (GGUF, or llama-imatrix's older format). Empty: none.
   std::filesystem::path imatrix = {};
 
   // Makes dense tensors sparse_csr (matrices only) or sparse_coo if at least min_sparsity of their elements is zero.
@@ -77,13 +77,13 @@ struct ConvertOptions {
   };
   std::vector<Keep> keep = {};
 
-  // Changes of the whole model, in this order, after lora and before everything else. Other options see their results:
-  // new names, and layers by their new numbers (docs/rename-and-cut.md).
+  // The options down to `set` change the whole model, in this order, after lora and before everything else. Other
+  // options see the results: new names, and layers by their new numbers (docs/rename-and-cut.md).
   //
-  // Names. strip_prefix is removed where a name begins with it, add_prefix is put in front of every name. `rename`: the
-  // first pattern that matches a name counts. A shell pattern matches the whole name, and the k-th * of the new name
-  // stands for the text that the k-th * of the pattern matched. After "re:" the pattern is a regular expression: every
-  // match in a name is replaced, and $1 or \1 is a group.
+  // strip_prefix is removed where a name begins with it, and add_prefix is put in front of every name. Of the patterns
+  // of `rename`, the first that matches a name counts. A shell pattern matches the whole name, and the k-th * of the
+  // new name stands for the text that the k-th * of the pattern matched. After "re:" the pattern is a regular
+  // expression: every match in a name is replaced, and $1 or \1 is a group.
   struct Rename {
     std::string pattern;
     std::string name;
@@ -159,10 +159,10 @@ struct MergedMatrices {
 
 // Describes the types that a budget chose (ConvertOptions::budget), and the errors that other budgets cost.
 struct BudgetChoice {
-  // The tokens of SizeBudget::divergence whose predictions count; 0 without it. With it, an error is the divergence, in
-  // nats, that the matrices' own errors predict: a sum over matrices. Without it, an error is a mean over matrices of
-  // the sum of (x - decoded)^2, divided by that of x^2, both with the weights of the importance matrix. One of n
-  // matrices that only differ in the numbers of their names weighs 1 / (2 n).
+  // The number of tokens whose predictions SizeBudget::divergence compares; 0 without it. With it, an error is the
+  // divergence, in nats, that the errors of single matrices predict: a sum over matrices. Without it, an error is a
+  // weighted mean over matrices of sum((x - decoded)^2) / sum(x^2); the importance matrix weighs the terms of both
+  // sums. Each of n matrices whose names differ only in numbers weighs 1 / (2 n).
   std::size_t tokens = 0;
   struct Point {
     double bits_per_weight = 0;
@@ -172,7 +172,7 @@ struct BudgetChoice {
   };
   std::vector<Point> curve;  // with increasing sizes; one point is the chosen one
 
-  // Counts the matrices with one name, apart from numbers, and one type.
+  // Counts the matrices of one type whose names differ only in numbers.
   struct Row {
     std::string name;  // "model.layers.*.mlp.down_proj.weight"
     std::string type;
@@ -259,10 +259,10 @@ struct ConvertReport {
   std::optional<BudgetChoice> budget;  // set if a budget chose types
 };
 
-// Plans and writes. Throws what open() and save() throw; bad_argument when the output is one of the
-// input's files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each
-// other; invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a
-// file with digests changes meanwhile. After an exception there is no output.
+// Plans the conversion and writes the output. Throws what open() and save() throw; bad_argument when the output is one
+// of the input's files or exists without options.write.overwrite, when a pattern matches no tensor, or options
+// contradict each other; invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if
+// `strict`; io when a file with digests changes meanwhile. After an exception there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

@@ -1,10 +1,11 @@
-// delta: a small file with what a model changes in another one, the base (docs/deltas.md).
+// delta: makes and applies small files with the changes from a model, the base, to another one (docs/deltas.md).
 //
 //   poise::make_delta("base/", "tuned/", "step-100.zt");
 //   poise::convert("base/", "tuned-again/", {.delta = "step-100.zt"});
 //
-// The file is a zTensor 2 file. It has no tensor that is equal in both models. Of the others it has the elements that
-// differ, the xor of the stored bytes, or the whole tensor, whichever is likely to be the smallest after compression.
+// The file is a zTensor 2 file. It leaves out tensors that are equal in both models. Of each other tensor it has the
+// elements that differ, the xor of the stored bytes, or the whole tensor, whichever is likely to be the smallest after
+// compression.
 #pragma once
 
 #include <cstddef>
@@ -47,9 +48,9 @@ struct DeltaReport {
   double seconds = 0;                // the wall time
 };
 
-// Writes what makes `tuned` of `base`. Throws what open() throws; bad_argument when the output exists without
-// options.write.overwrite or is a file of an input; invalid_file for a wrong digest in an input; unsupported for a
-// tensor that zTensor 2 cannot hold; io; cancelled. After an exception there is no output.
+// Writes a file with the changes from `base` to `tuned`. Throws what open() throws; bad_argument when the output exists
+// without options.write.overwrite or is a file of an input; invalid_file for a wrong digest in an input; unsupported
+// for a tensor that zTensor 2 cannot hold; io; cancelled. After an exception there is no output.
 DeltaReport make_delta(const std::filesystem::path& base, const std::filesystem::path& tuned,
                        const std::filesystem::path& output, const DeltaOptions& options = {});
 

@@ -15,7 +15,8 @@
 
 namespace poise {
 
-// Describes one field of card, config, vocabulary or attributes; "-" if absent.
+// Describes a field of card, configuration, vocabulary or attributes that differs. A model without it has the value
+// "-".
 struct FieldDifference {
   std::string field;  // "config.hidden_size"
   std::string a;

@@ -1,4 +1,4 @@
-// Digest: a checksum that a file states for the bytes of a part.
+// Digest holds a checksum that a file states for the bytes of a part.
 //
 //   if (const std::optional<poise::Digest>& digest = tensor.parts[0].digest) std::cout << digest->text << "\n";
 #pragma once
@@ -10,7 +10,6 @@ namespace poise {
 
 enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown };
 
-// Holds the checksum of a part, as the file states it.
 struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
   std::string text;          // in the file's spelling: "sha256:9f86..."

@@ -1,4 +1,4 @@
-// divergence: weighs the matrices of a model by what they change in its predictions for a text, so that a budget
+// divergence: weighs the matrices of a model by how much they change its predictions for a text, so that a budget
 // (SizeBudget) spends its bytes where they count (docs/quantize-to-a-size.md).
 //
 //   poise::convert("model/", "small.gguf",
@@ -16,16 +16,16 @@ namespace poise {
 // The largest number of tokens that measure_on_text() uses, from the beginning.
 inline constexpr std::size_t kMeasuredTokens = 512;
 
-// The largest number of bytes that measure_on_text() uses, from the beginning. Tokens are much shorter, on the average,
-// than the share of one of them.
+// The largest number of bytes that measure_on_text() uses, from the beginning. This is 2048 bytes for each token;
+// tokens are much shorter on average.
 inline constexpr std::size_t kMeasuredBytes = 1 << 20;
 
 // Returns a measure on texts with empty lines between them, each between BOS and EOS where the vocabulary has these, as
 // in `poise run --perplexity`. The first kMeasuredTokens tokens count; a text that is longer than the model's context
-// is cut there. Each call of the measure computes them once. It keeps the scores of the unchanged model, 4 bytes for
-// each of these tokens and each token of the vocabulary, and copies of the weights that are not mapped from files.
-// Making the measure throws what load_weights() throws; unsupported without a vocabulary or an output matrix;
-// bad_argument for a text without a token to predict.
+// is cut into several. Each call of the measure computes these tokens once. The measure keeps the scores of the
+// unchanged model, 4 bytes for each of these tokens and each token of the vocabulary, and copies of the weights that
+// are not mapped from files. Making the measure throws what load_weights() throws; unsupported without a vocabulary or
+// an output matrix; bad_argument for a text without a token to predict.
 MakeDivergenceMeasure measure_on_text(std::string_view text);
 
 // Returns the same measure on the texts of a file. Throws what Source::open() throws.

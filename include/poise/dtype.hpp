@@ -1,4 +1,4 @@
-// DType: the element types that Poise knows; each is a row of dtype.def.
+// DType names the element types that Poise knows; each is a row of dtype.def.
 //
 //   std::cout << poise::info(poise::DType::bf16).bits << "\n";  // 16
 #pragma once

@@ -1,11 +1,11 @@
-// Embedder: texts as vectors, for search and comparison: hidden states of a model, pooled over the tokens of a text.
+// Embedder computes a vector for each text, for search and comparison, from a model's hidden states of its tokens.
 //
 //   poise::Embedder embedder(poise::load_weights(poise::open("model.gguf")), {.pooling = poise::Pooling::mean});
 //   const std::vector<float> vectors = embedder.embed(texts);    // [texts.size(), embedder.size()]
 //
 // Short texts are computed together, so that each weight is read once for many of them. Each vector equals that of the
-// text alone, up to the rounding of sums and of the cache; with SessionOptions::exact it is identical. One thread at a
-// time uses an Embedder; it computes with several.
+// text alone, up to the rounding of sums and of the cache; with SessionOptions::exact it is identical. Only one thread
+// at a time may use an Embedder, which computes with several threads.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Every failure of the library is one exception type, poise::Error.
+// Every failure of the library is an exception of one type, poise::Error.
 //
 // The library never prints, aborts or exits. An Error has the kind of failure, the file and (if known) the byte offset,
 // and one sentence that names the field, the expected value and the value that was found.

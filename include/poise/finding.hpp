@@ -1,4 +1,4 @@
-// Finding: a fact about a file that its user should know, and its place.
+// Finding describes a fault or peculiarity of a file, and its place.
 //
 //   for (const poise::Finding& warning : model.warnings) std::cerr << warning.path << ": " << warning.message << "\n";
 #pragma once
@@ -15,7 +15,6 @@ enum class Severity : std::uint8_t {
   warning,  // usable, but unusual
 };
 
-// Describes one fault or peculiarity of a file.
 struct Finding {
   Severity severity = Severity::warning;
   std::string message;                  // one sentence; names tensor and part if it is about one

@@ -19,7 +19,7 @@ struct PartHash {
 
 struct ModelHash {
   std::vector<PartHash> parts;  // sorted by tensor, then role, bytewise
-  // SHA-256 of the lines "sha256  tensor/part\n" in that order: the same for the same parts in any format and any
+  // SHA-256 of the lines "sha256  tensor/role\n" in that order: the same for the same parts in any format and any
   // order.
   std::string model;
   // The content digest of a zTensor 2 file ("xxh3:..." or "sha256:..."), independent of offsets, compression and

@@ -36,7 +36,7 @@ struct Imatrix {
 
   std::uint64_t stated_chunks = 0;  // the number of chunks that a file states; 0 if it states none
 
-  // Returns how many chunks the matrix with the most tokens has met.
+  // Returns the number of chunks that the matrix with the most tokens has seen.
   std::uint64_t count_chunks() const;
 };
 
@@ -60,12 +60,12 @@ struct ImatrixOptions {
   std::size_t save_every = 0;
 };
 
-// Computes a text, and sums the squares of what meets each matrix in the layers. As in llama-imatrix, the text is
-// encoded as a whole and cut into chunks; BOS replaces the first token of each if the vocabulary begins texts with BOS;
-// tokens at the end that fill no chunk are left out. `progress` counts chunks instead of bytes. Throws what
-// load_weights() throws; unsupported without a vocabulary and for inputs that are not finite; bad_argument for a text
-// without a chunk, and for a size below 16 or beyond the model's context; cancelled. There are no entries if all chunks
-// are left out.
+// Runs the model on a text, and sums the squares of the inputs of each matrix in the layers. As in llama-imatrix, the
+// text is encoded as a whole and cut into chunks; BOS replaces the first token of each chunk if the vocabulary begins
+// texts with BOS; tokens at the end that fill no chunk are left out. `progress` counts chunks instead of bytes. Throws
+// what load_weights() throws; unsupported without a vocabulary and for inputs that are not finite; bad_argument for a
+// text without a chunk, and for a size below 16 or beyond the model's context; cancelled. There are no entries if all
+// chunks are left out.
 Imatrix measure_imatrix(const Model& model, std::string_view text, const ImatrixOptions& options = {},
                         const Progress& progress = {}, const std::stop_token& stop = {});
 
@@ -73,17 +73,17 @@ Imatrix measure_imatrix(const Model& model, std::string_view text, const Imatrix
 // entry, for another number of columns or experts; `to` then stays as it was.
 void add_imatrix(Imatrix& to, const Imatrix& other);
 
-// Returns the entries that lack tokens of some experts, sorted by name.
+// Returns the entries in which some experts got no tokens, sorted by name.
 std::vector<ImatrixGap> find_imatrix_gaps(const Imatrix& imatrix);
 
-// Reads a file of llama-imatrix, in GGUF or in the older format. That one does not state its chunk size: Poise assumes
-// 512, as llama-imatrix does. Throws not_found, io, and invalid_file for other files, and for numbers that are negative
-// or not finite.
+// Reads a file of llama-imatrix, in GGUF or in the older format. The older format does not state its chunk size: Poise
+// assumes 512, as llama-imatrix does. Throws not_found, io, and invalid_file for other files, and for numbers that are
+// negative or not finite.
 Imatrix read_imatrix(const std::filesystem::path& path);
 
-// Writes such a file: the older format if the name ends in ".dat", else GGUF. In the older format the columns of an
-// expert without tokens weigh 1, and entries without any tokens are left out. Throws bad_argument for an existing file
-// unless `overwrite`, and without entries; unsupported for sums beyond float32; io.
+// Writes a file of llama-imatrix: in the older format if the name ends in ".dat", else in GGUF. In the older format the
+// columns of an expert without tokens weigh 1, and entries without any tokens are left out. Throws bad_argument for an
+// existing file unless `overwrite`, and without entries; unsupported for sums beyond float32; io.
 void save_imatrix(const Imatrix& imatrix, const std::filesystem::path& path, bool overwrite = false);
 
 }  // namespace poise

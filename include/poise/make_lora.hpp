@@ -17,7 +17,7 @@
 namespace poise {
 
 struct ExtractLoraOptions {
-  std::uint64_t rank = 16;  // of the product for each matrix; a matrix with a shorter side gets that
+  std::uint64_t rank = 16;  // of the product for each matrix, limited to the matrix's shorter side
   // Shell patterns of tensors to look at and to leave out, as in ConvertOptions. `only` empty: all.
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};

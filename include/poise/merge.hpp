@@ -1,4 +1,4 @@
-// merge: one model from several, by the methods and recipes of mergekit (docs/merging.md).
+// merge: makes one model from several, by the methods and recipes of mergekit (docs/merging.md).
 //
 //   poise::MergeRecipe recipe;
 //   recipe.method = "linear";
@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// Holds a parameter's value: one number for all tensors, or numbers by their names and layers.
+// Holds a parameter's value: one number for all tensors, or numbers by the tensors' names and layers.
 struct MergeSetting {
   struct Case {
     std::string filter;           // applies to names that contain it; empty or "*": to all names
@@ -83,7 +83,6 @@ struct MergeMethodInfo {
   std::string short_name;   // "task"; empty: none
   std::string description;  // one line
 };
-// Returns all methods.
 std::vector<MergeMethodInfo> list_merge_methods();
 
 // Plans merge() with the same arguments, and throws what it throws. Opens the inputs, writes nothing.

@@ -93,10 +93,10 @@ enum class VocabularyKind : std::uint8_t {
   pipeline,               // tokenizer.json's: `pipeline` describes it
 };
 
-// Lists the texts that merge, by rank. They are in one arena, left and right next to each other.
+// Lists the pairs of texts that merge, by rank. One arena holds the two texts of a pair next to each other.
 class MergeList {
  public:
-  // Holds left and right. Valid until the next pair is added.
+  // Holds the left and the right text. Valid until the next pair is added.
   using value_type = std::pair<std::string_view, std::string_view>;
 
   class const_iterator {
@@ -140,12 +140,12 @@ class MergeList {
   // Requires: rank < size().
   value_type operator[](std::size_t rank) const {
     const std::string_view text = joined(rank);
-    const std::size_t left = ends_[rank].left - begin_of(rank);
+    const std::size_t left = ends_[rank].left - find_begin(rank);
     return {text.substr(0, left), text.substr(left)};
   }
   // Returns the left and the right text as one. Requires: rank < size().
   std::string_view joined(std::size_t rank) const {
-    return std::string_view(arena_).substr(begin_of(rank), ends_[rank].right - begin_of(rank));
+    return std::string_view(arena_).substr(find_begin(rank), ends_[rank].right - find_begin(rank));
   }
   const_iterator begin() const { return {*this, 0}; }
   const_iterator end() const { return {*this, size()}; }
@@ -158,9 +158,9 @@ class MergeList {
     std::uint32_t right;
     friend bool operator==(const Ends&, const Ends&) = default;
   };
-  std::size_t begin_of(std::size_t rank) const { return rank == 0 ? 0 : ends_[rank - 1].right; }
+  std::size_t find_begin(std::size_t rank) const { return rank == 0 ? 0 : ends_[rank - 1].right; }
 
-  std::vector<Ends> ends_;  // a list in the arena; each pair begins where the one before ends
+  std::vector<Ends> ends_;  // ends of texts in the arena; each pair begins where the one before ends
   std::string arena_;
 };
 
@@ -321,7 +321,7 @@ class Model : public ModelHeader {
  private:
   std::deque<Tensor> tensors_;  // a deque, so that tensors do not move
   std::size_t parts_ = 0;
-  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Not shared, but its type may be incomplete here
+  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Not shared: std::unique_ptr needs a complete type
 };
 
 // Returns the hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.

@@ -1,5 +1,5 @@
-// Perplexity: how well a model predicts texts, and how far its predictions are from those of another one, such as the
-// model that it was quantized from.
+// Perplexity measures how well a model predicts texts, and how far its predictions are from those of another model,
+// such as the one that it was quantized from.
 //
 //   poise::Perplexity perplexity(poise::load_weights(poise::open("q4.gguf")),
 //                                poise::load_weights(poise::open("f16.gguf")));
@@ -8,8 +8,8 @@
 //
 // For a document that is longer than the context: perplexity.add_windows(document, {.size = 512}).
 //
-// Memory does not grow with the texts: the scores of 64 tokens are kept at a time, of both models. One thread at a time
-// uses a Perplexity; it computes with several.
+// Memory does not grow with the texts: a Perplexity keeps the scores of 64 tokens at a time, of both models. Only one
+// thread at a time may use it; it computes with several threads.
 #pragma once
 
 #include <cstddef>

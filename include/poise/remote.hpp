@@ -16,9 +16,9 @@ namespace poise {
 // Returns true for a text that begins as a URL does: letters and "://".
 bool is_url(std::string_view text);
 
-// Opens a file by http:// or https://, or a repository or a file of it by hf://ORG/NAME[@REVISION][/FILE], for
-// open() of <poise/format.hpp>. Sends one request for a URL or a repository, and two for a file of one; reading sends
-// more, for ranges of 1 to 16 MiB. The sources of a repository keep at most 128 MiB. A file that changes on the server
+// Opens a URL for open() of <poise/format.hpp>: a file by http:// or https://, a repository, or a file in one, by
+// hf://ORG/NAME[@REVISION][/FILE]. Sends one request, but two for a file in a repository; reading sends more, for
+// ranges of 1 to 16 MiB. The sources of a repository keep at most 128 MiB in memory. A file that changes on the server
 // while it is read is an error.
 //
 // Throws bad_argument for other URLs; not_found; io when the server cannot be reached, refuses access, or fails several

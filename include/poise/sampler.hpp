@@ -7,7 +7,7 @@
 //   poise::Sampler sampler({.temperature = 0.8F, .top_p = 0.95F});
 //   const poise::TokenId token = session.sample(sampler);
 //
-// One thread at a time uses a Sampler.
+// Only one thread at a time may use a Sampler.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,8 @@ class Sampler {
   // token, when a score is NaN or infinitely large. Requires: logits is not empty.
   TokenId sample(std::span<const float> logits);
 
-  // Draws a guess from the scores of a draft, with the same options. It does not count as a token of the text. Throws
-  // what sample() throws.
+  // Draws a guess from the scores of a draft, with the same options. The guess does not count as a token of the text.
+  // Throws what sample() throws.
   Guess guess(std::span<const float> logits);
   // Samples with a guess. Each token has the same probability as without it, and the result is the guess as often as
   // this allows (rejection sampling). A guess that was not drawn does not change which random numbers are used.

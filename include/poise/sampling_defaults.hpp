@@ -1,4 +1,4 @@
-// sampling_defaults: the sampling options that a model's files recommend.
+// sampling_defaults: reads the sampling options that a model's files recommend.
 //
 //   const auto options = poise::apply_sampling_defaults(poise::read_sampling_defaults(model));
 #pragma once

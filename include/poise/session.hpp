@@ -40,11 +40,11 @@
 namespace poise {
 
 // Asks for speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are
-// bit for bit those without a draft. So is the text at temperature 0, and a sampled text whose guesses come from the
-// text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
+// the same as without a draft, bit for bit. So is the text at temperature 0, and a sampled text whose guesses come from
+// the text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
 struct DraftOptions {
-  // A faster model with the same vocabulary. Null: the text itself; where the last tokens occurred before, the tokens
-  // that followed them there are the guess.
+  // A faster model with the same vocabulary. Null: the guesses are the tokens that followed the last tokens where these
+  // occurred before in the text.
   std::shared_ptr<const Weights> model = {};
   // The largest number of guesses at a time, 1 to 64. A pass of 15 guesses and the token before them reads the weights
   // once.
@@ -54,9 +54,8 @@ struct DraftOptions {
 struct SessionOptions {
   unsigned threads = 0;     // the largest number of threads; 0: one per processor
   std::size_t context = 0;  // the largest number of positions; 0: max_position_embeddings
-  // Multiplies weights with float32 numbers, which is slower; for comparisons. Otherwise the other factor is rounded to
-  // integers for quantized weights (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix
-  // unit.
+  // Multiplies weights with float32 numbers, which is slower; for comparisons. Otherwise Poise may round the numbers
+  // that weights are multiplied by, to integers or bfloat16 (docs/quantization.md).
   bool exact = false;
   // The type of stored keys and values, including the draft's (docs/quantization.md). std::nullopt: f16, or f32 if
   // `exact` is set. feed() throws unsupported for numbers that the type cannot hold.
@@ -196,9 +195,10 @@ class Session {
   std::string continue_text(std::string_view text, const GenerateOptions& options,
                             const std::function<bool(std::string_view)>& on_text);
 
-  // Returns the session as a model for save(). It borrows keys and values.
+  // Returns the session as a model for save(). The model borrows keys and values.
   Model snapshot() const;
-  // Takes over such a model for load(). Calls `confirm`, which may throw, before it changes anything.
+  // Replaces the session's state by that of a model from snapshot(), for load(). Calls `confirm`, which may throw,
+  // before it changes anything.
   void restore(const Model& model, const std::function<void()>& confirm);
 
   class State;

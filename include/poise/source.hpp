@@ -1,4 +1,5 @@
-// Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
+// A Source is an immutable range of bytes with a name: a mapped file, a file read with pread, memory, or a file on a
+// server.
 //
 //   const poise::SourcePtr source = poise::Source::from_memory(std::move(bytes), "model.alt");
 //   const poise::Model model = poise::open(source);
@@ -34,7 +35,6 @@ class Source {
 
   // Returns the given path, or the name of a memory source.
   const std::string& name() const { return name_; }
-  // Returns the number of bytes.
   std::uint64_t size() const { return size_; }
 
   // Returns true if bytes() has all bytes, so that they can be borrowed: never for IoMode::read.

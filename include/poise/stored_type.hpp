@@ -1,5 +1,5 @@
-// StoredType: the storage of a tensor's elements: floating-point numbers, codes with one scale per tensor, codes with a
-// scale and a zero point per group, or ggml's blocks.
+// StoredType names the storage of a tensor's elements: floating-point numbers, codes with one scale per tensor, codes
+// with a scale and a zero point per group, or ggml's blocks.
 //
 //   const std::optional<poise::StoredType> type = poise::stored_type_from_name("group4:128");
 #pragma once

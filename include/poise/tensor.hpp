@@ -1,4 +1,4 @@
-// Tensor: a name, a shape, and the parts that hold its bytes.
+// A Tensor has a name, a shape, and the parts that hold its bytes.
 //
 // A dense tensor has one part, "data", in row-major order. Other layouts have more: a sparse matrix has values and
 // indices, a quantized one codes and scales. The layout defines how parts make up elements; values() of
@@ -76,8 +76,8 @@ class AffineSource {
   virtual Affine get() const = 0;
   // Returns get().packed without reading the tensor.
   virtual bool packed() const { return get().packed; }
-  // Returns true if codes are unsigned, without reading the tensor. get().ranged() is false, too, if all elements are
-  // equal.
+  // Returns true if codes are unsigned, without reading the tensor. If all elements are equal, get().ranged() is false
+  // even so.
   virtual bool ranged() const { return get().ranged(); }
   // Returns the offset of the scale in the tensor's file, in bytes; std::nullopt if the file has none.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
@@ -96,7 +96,7 @@ class TensorLayout {
   // Makes a dense layout, or a sparse one in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
   TensorLayout(Sparse sparse) : kind_(sparse.form), ascending_(sparse.ascending) {}
-  // Requires: not null.
+  // Makes an affine layout. Requires: `affine` is not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine);
   // Internal: returns a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout().
   // Copies share the scheme, which is empty where name and shape describe the layout completely.
@@ -111,8 +111,7 @@ class TensorLayout {
 
   // Returns the scale of Layout::affine; null for other kinds.
   const AffineSource* affine() const;
-  // Internal: returns the scheme that with_scheme() was given. Null for schemes of another type, and for layouts
-  // without one.
+  // Internal: returns the scheme that with_scheme() got. Null for schemes of another type, and for layouts without one.
   template <typename Scheme>
   const Scheme* scheme() const {
     return std::any_cast<Scheme>(scheme_.get());

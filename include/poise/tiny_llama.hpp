@@ -1,5 +1,5 @@
-// Tiny Llama: a small GPT-like model with the interface of its file format's document (specification "Tiny Llama Weight
-// File Format").
+// Tiny Llama is a small GPT-like model with the interface of its file format's document (specification "Tiny Llama
+// Weight File Format").
 //
 //   poise::TinyLlamaModel model;                       // 512 dimensions, 6 layers, random weights
 //   model.save_model_weights("model_weights.bin");
@@ -45,7 +45,7 @@ class FileIOException : public Error {
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
 };
 
-// Holds a model with its weights. One thread at a time uses it.
+// Holds a model with its weights. Only one thread at a time may use it.
 class TinyLlamaModel {
  public:
   // Draws weights from a normal distribution with standard deviation 0.02 (norms 1, biases 0), the same every time.
@@ -61,8 +61,8 @@ class TinyLlamaModel {
 
   // Writes header and weights; replaces an existing file, whole or not at all. Throws FileIOException.
   void save_model_weights(const std::filesystem::path& path) const;
-  // Takes the weights of a file whose seven numbers equal config(). They stay in the mapped file. Throws
-  // FileIOException; the model is then unchanged.
+  // Replaces the weights by those of a file, which stay in the mapped file. The file must have the same configuration.
+  // Throws FileIOException; the model is then unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
   // Loads vocab.txt and merges.txt. Throws FileIOException, even for more tokens than vocab_size.

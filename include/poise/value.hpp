@@ -31,7 +31,7 @@ class Attributes {
   Attributes& operator=(const Attributes&);
   Attributes& operator=(Attributes&&) noexcept;
   ~Attributes();
-  // Takes entries in order. Requires: unique keys.
+  // Returns attributes with these entries, in order. Requires: unique keys.
   static Attributes from_unique(std::vector<Entry> entries);
 
   const Value* find(std::string_view key) const;  // nullptr when absent
@@ -56,7 +56,7 @@ class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // Maps keys of any type to values, which CBOR allows in attributes.
+  // Holds a map with keys of any type, which CBOR allows in attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;

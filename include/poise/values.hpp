@@ -24,9 +24,9 @@
 
 namespace poise {
 
-// Returns all elements in row-major order, decoded: bf16, codes with scales, and sparse tensors. Throws unsupported,
-// naming the tensor and its storage, for integers, booleans, complex numbers and layouts that are not decoded, and for
-// a finite number that float32 cannot hold; and what reading the blobs throws.
+// Returns all elements as float32 in row-major order. Decodes other floating-point types, codes with scales, and sparse
+// tensors. Throws unsupported, naming the tensor and its storage, for integers, booleans, complex numbers and layouts
+// that are not decoded, and for a finite number that float32 cannot hold; and what reading the blobs throws.
 std::vector<float> values(const Tensor& tensor);
 
 // Reads elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each
