@@ -27,7 +27,7 @@ Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::
     throw Error(ErrorKind::bad_argument, "imatrix: there is no model to measure, and no file to add");
   std::vector<std::filesystem::path> inputs = options.add;
   if (model != nullptr) inputs.insert(inputs.end(), model->origin.files.begin(), model->origin.files.end());
-  FileOutput::require_possible(output, options.overwrite, inputs);
+  FileOutput::check_replaceable(output, options.overwrite, inputs);
   std::optional<Imatrix> sum;
   for (const std::filesystem::path& path : options.add) {
     try {

@@ -164,7 +164,7 @@ void print_json(const ImatrixArguments& options, const Imatrix& imatrix, const s
 void run_imatrix(ImatrixArguments& options) {
   check_imatrix_arguments(options);
   bool overwrite = options.force || options.resume;
-  FileOutput::require_possible(options.output, overwrite, list_imatrix_inputs(options));
+  FileOutput::check_replaceable(options.output, overwrite, list_imatrix_inputs(options));
   if (!options.text.empty()) options.measure.dataset = name_text_file(options.text);
   std::optional<Imatrix> before = options.resume ? read_begun(options) : add_earlier(options);
   const Imatrix all = options.text.empty() ? *std::move(before) : measure_text(options, before, overwrite);

@@ -203,8 +203,8 @@ class AnswerWriter {
         partial_(make_partial_name(path_)),
         overwrite_(options.force) {
     if (path_.empty()) return;
-    FileOutput::require_possible(path_, overwrite_, inputs);
-    FileOutput::require_possible(partial_, true, inputs);
+    FileOutput::check_replaceable(path_, overwrite_, inputs);
+    FileOutput::check_replaceable(partial_, true, inputs);
   }
 
   // Returns true if this rank writes a file.

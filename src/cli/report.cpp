@@ -51,7 +51,7 @@ void report(const ReportArguments& arguments) {
   if (writes_stream && ::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument,
                 "\"-o -\" writes the page to standard output, which is a terminal; redirect it to a file or a pipe");
-  if (!writes_stream) FileOutput::require_possible(arguments.output, arguments.force, list_inputs(arguments));
+  if (!writes_stream) FileOutput::check_replaceable(arguments.output, arguments.force, list_inputs(arguments));
   ReportOptions options{.read = arguments.read, .progress = make_progress(arguments.progress, "report")};
   ReportInputs inputs{open_input(arguments.path, arguments.read), {}};
   if (!arguments.against.empty())

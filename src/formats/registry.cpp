@@ -247,8 +247,8 @@ std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::
 std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs) {
   if (format.refusal_to_replace != nullptr)
-    return DirectoryOutput::require_possible(path, overwrite, format.refusal_to_replace, inputs);
-  FileOutput::require_possible(path, overwrite, inputs);
+    return DirectoryOutput::check_replaceable(path, overwrite, format.refusal_to_replace, inputs);
+  FileOutput::check_replaceable(path, overwrite, inputs);
   return {};
 }
 

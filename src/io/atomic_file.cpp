@@ -23,14 +23,14 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-// Pieces from this size on are written at once, because copying them to the buffer takes longer than the system call.
+// Pieces of this size or more bypass the buffer, because copying them takes longer than the system call.
 constexpr std::size_t kUnbufferedBytes = 128 << 10;
 constexpr std::uint64_t kLeastHoleBytes = 4096;  // holes are made of whole blocks
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
-// Returns true if the file system copies by sharing extents, or on its server. On others, copy_file_range() copies page
-// by page, which is slower than reading and writing.
+// Returns true if the file system copies by sharing extents, or copies on its server. On other file systems,
+// copy_file_range() copies page by page, which is slower than reading and writing.
 bool shares_extents(const FileDescriptor& fd) {
   constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
                                                      NFS_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
@@ -66,8 +66,8 @@ void require_file(const struct stat& status, const std::filesystem::path& target
   }
 }
 
-// Returns the state of the file to replace, whose mode and owner stay; std::nullopt for a new file, and for a link,
-// which is replaced itself.
+// Returns the state of the regular file that the output replaces, whose mode and owner stay. Returns std::nullopt for a
+// new file, and for a link, which is replaced itself. Throws bad_argument if the output must not be written.
 std::optional<struct stat> find_replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
@@ -114,17 +114,17 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
 }
 
 // Removes a finished file that an interrupted save has left. A running save holds a lock on its file.
-void remove_left(const std::filesystem::path& finished) {
+void remove_leftover(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
 // Replaces the target with a finished file that has no name. rename() needs a name, so the file is called
 // make_finished_name() for an instant. Returns false if no hidden name is free.
-bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
+bool link_and_replace(const FileDescriptor& fd, const std::filesystem::path& target) {
   std::filesystem::path hidden = make_finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
-  remove_left(hidden);
+  remove_leftover(hidden);
   if (!link_to_new(fd, hidden)) {  // another save to the same target is running
     hidden = make_temporary_name(target);
     if (!link_to_new(fd, hidden)) return false;
@@ -215,7 +215,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
-// Writes large padding as a hole: two system calls replace the writing of its blocks.
+// Makes large padding a hole, which saves the writing of its blocks.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   flush_buffer();
@@ -267,8 +267,9 @@ void AtomicFile::flush() {
   flushed_ = true;
 }
 
-std::filesystem::path AtomicFile::make_visible() {
-  // A file of a directory is outside of it until then, next to files of other directories.
+std::filesystem::path AtomicFile::add_hidden_name() {
+  // Until commit_as(), a file of a DirectoryOutput lies next to files of other directories: their names differ by the
+  // directory.
   std::string name = target_.filename().string();
   if (directory_ != find_parent_directory(target_))
     name = target_.parent_path().filename().string() + "." + std::move(name);
@@ -277,7 +278,7 @@ std::filesystem::path AtomicFile::make_visible() {
   };
   std::filesystem::path path = make_finished_name(directory_ / name);
   ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
-  remove_left(path);
+  remove_leftover(path);
   if (claim(path)) {
     temporary_ = std::move(path);
   } else if (temporary_.empty()) {  // another save to the same target is running
@@ -298,7 +299,7 @@ void AtomicFile::replace() {
       throw_system_error("rename the finished file", target_.string());
     return;
   }
-  for (int attempt = 0; !link_over(fd_, target_); ++attempt) {
+  for (int attempt = 0; !link_and_replace(fd_, target_); ++attempt) {
     if (attempt == kAttempts)
       throw Error(ErrorKind::io, "no name is free for the finished file", find_parent_directory(target_).string());
   }
@@ -312,7 +313,7 @@ void AtomicFile::commit() {
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
   committed_ = true;  // the rest neither fails nor allocates
-  remove_left(left);
+  remove_leftover(left);
   sync_directory(parent);  // the data are on the disk already
 }
 
@@ -321,7 +322,7 @@ void AtomicFile::commit_as(std::filesystem::path target) {
   commit();
 }
 
-void AtomicFile::withdraw() {
+void AtomicFile::undo_commit() {
   if (committed_ && is_new_) ::unlink(target_.c_str());
 }
 

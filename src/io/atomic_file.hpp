@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// Throws the bad_argument and io that AtomicFile(target, overwrite) would throw. Creates nothing.
+// Throws the errors that AtomicFile(target, overwrite) would throw. Creates nothing.
 void require_replaceable(const std::filesystem::path& target, bool overwrite);
 
 class AtomicFile final : public Sink {
@@ -31,12 +31,12 @@ class AtomicFile final : public Sink {
   ~AtomicFile() override;
 
   SourcePtr read_back() override;
-  Sink* readable() override { return this; }
+  Sink* readable_sink() override { return this; }
   const std::filesystem::path& target() const { return target_; }
   int descriptor() const { return fd_.get(); }
-  // Gives the file a hidden name until commit(), by which other machines can open it, and returns its path. It is the
-  // same for every save, so that the next one that calls this removes the file of a killed process.
-  std::filesystem::path make_visible();
+  // Gives the file a hidden name until commit(), so that other machines can open it, and returns its path. If the
+  // process is killed, the next save to the target that calls this removes the file.
+  std::filesystem::path add_hidden_name();
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
   // Flushes, then names the file. Without `overwrite`, throws bad_argument if the target has appeared meanwhile, and
@@ -45,7 +45,7 @@ class AtomicFile final : public Sink {
   // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
   // Undoes a commit() that created a file; a file that replaced another stays.
-  void withdraw();
+  void undo_commit();
 
  protected:
   void do_write(std::span<const std::byte> bytes) override;
@@ -53,7 +53,7 @@ class AtomicFile final : public Sink {
   void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
 
  private:
-  // Creates the file, without a name where possible.
+  // Creates the file without a name, or by open_named() where the file system cannot.
   void open(mode_t mode);
   void open_named(mode_t mode);
   // Gives the file the target's name; returns false if a file has that name already.
@@ -88,10 +88,11 @@ std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 std::filesystem::path make_temporary_name(const std::filesystem::path& target);
 
 // Returns the hidden name of a complete file for that target. It is the same for every save, so that the next save
-// removes the file of a killed process.
+// removes the file of a killed process; if that name is too long, nobody can guess the one returned.
 std::filesystem::path make_finished_name(const std::filesystem::path& target);
 
-// Returns the name of the undo file (io/in_place.hpp) of a target: the same for every replacement in it.
+// Returns the name of the undo file (io/in_place.hpp) of a target: the same for every replacement in it. Throws
+// unsupported if the name is too long.
 std::filesystem::path make_undo_name(const std::filesystem::path& target);
 
 }  // namespace poise

@@ -35,7 +35,8 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
   return open_directory_at(AT_FDCWD, path.c_str(), flags);
 }
 
-// Returns the next entry. Returns null at the end, where errno is 0, and on an error, which is in errno.
+// Returns the next entry other than "." and "..". Returns null at the end, with 0 in errno, and on an error, with its
+// code in errno.
 const dirent* read_entry(DIR* directory) {
   for (;;) {
     errno = 0;
@@ -52,7 +53,7 @@ bool is_file(DIR* directory, const dirent& entry) {
   return ::fstatat(::dirfd(directory), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-// Removes the files. Returns true if it removed any. Callers repeat it, since a file system may skip entries while
+// Removes the files. Returns true if it removed any: callers then repeat it, since a file system may skip entries while
 // others are removed.
 bool remove_files(DIR* directory) {
   bool removed = false;
@@ -62,7 +63,7 @@ bool remove_files(DIR* directory) {
   return removed;
 }
 
-// Removes folders that hold only files. Returns true if it removed any.
+// Removes the files of the folders, then the folders that are empty. Returns true if it removed any folder.
 bool remove_folders(DIR* directory) {
   bool removed = false;
   while (const dirent* entry = read_entry(directory)) {

@@ -18,8 +18,8 @@ struct DirectoryEntry {
 // Returns the entries sorted by name, without "." and "..". Throws io.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
-// Removes a directory of files and folders of files. Leaves it in place if it holds anything else; never follows links.
-// Allocates nothing.
+// Removes a directory of files and folders of files. If it holds anything else, removes the files but not the
+// directory. Never follows links, and allocates nothing.
 void remove_directory(const std::filesystem::path& path) noexcept;
 
 // Returns true for the name of a file inside a directory: not empty, not "." or "..", without / and \ and zero bytes. A

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttempts = 16;
 
-// Removes the slash at the end of a path: "out/" becomes "out".
+// Removes the slash at the end of a path: "out/" becomes "out". Throws bad_argument for a path without a name.
 fs::path remove_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();
@@ -47,7 +47,7 @@ void require_no_input_in(const fs::path& target, const std::vector<fs::path>& in
   }
 }
 
-struct Found {
+struct ReplacedDirectory {
   mode_t mode;
   std::vector<std::string> names;
 };
@@ -64,10 +64,10 @@ bool add_files_of_folder(const fs::path& directory, const std::string& name, std
   return !entries.empty();
 }
 
-// Returns the directory to replace; std::nullopt if there is none.
-std::optional<Found> find_replaced(const fs::path& target, bool overwrite,
-                                   const DirectoryOutput::RefusalToReplace& refusal_to_replace,
-                                   const std::vector<fs::path>& inputs) {
+// Returns the directory to replace; std::nullopt if there is none. Throws bad_argument if it must not be replaced.
+std::optional<ReplacedDirectory> find_replaced_directory(const fs::path& target, bool overwrite,
+                                                         const DirectoryOutput::RefusalToReplace& refusal_to_replace,
+                                                         const std::vector<fs::path>& inputs) {
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error("write", target.string());
@@ -76,7 +76,7 @@ std::optional<Found> find_replaced(const fs::path& target, bool overwrite,
   if (S_ISLNK(status.st_mode)) refuse("the output is a symbolic link; a directory is needed", target);
   if (!S_ISDIR(status.st_mode)) refuse("the output is a file; this format is a directory", target);
   require_no_input_in(target, inputs);
-  Found found{status.st_mode & 07777, {}};
+  ReplacedDirectory found{status.st_mode & 07777, {}};
   for (DirectoryEntry& entry : list_directory(target)) {
     if (entry.is_file) {
       found.names.push_back(std::move(entry.name));
@@ -93,7 +93,7 @@ std::optional<Found> find_replaced(const fs::path& target, bool overwrite,
   return found;
 }
 
-std::string describe_replaced(const fs::path& target, const std::optional<Found>& found) {
+std::string describe_replaced(const fs::path& target, const std::optional<ReplacedDirectory>& found) {
   if (!found) return {};
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
@@ -109,11 +109,11 @@ FileDescriptor lock_directory(const fs::path& directory) {
 
 }  // namespace
 
-std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite,
-                                              const RefusalToReplace& refusal_to_replace,
-                                              const std::vector<fs::path>& inputs) {
+std::string DirectoryOutput::check_replaceable(const fs::path& path, bool overwrite,
+                                               const RefusalToReplace& refusal_to_replace,
+                                               const std::vector<fs::path>& inputs) {
   const fs::path target = remove_slash(path);
-  return describe_replaced(target, find_replaced(target, overwrite, refusal_to_replace, inputs));
+  return describe_replaced(target, find_replaced_directory(target, overwrite, refusal_to_replace, inputs));
 }
 
 DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
@@ -122,7 +122,7 @@ DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, RefusalTo
       overwrite_(overwrite),
       refusal_to_replace_(std::move(refusal_to_replace)),
       inputs_(std::move(inputs)) {
-  const auto found = find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);
+  const auto found = find_replaced_directory(target_, overwrite_, refusal_to_replace_, inputs_);
   replaces_ = describe_replaced(target_, found);
   if (found) mode_ = found->mode;
 }
@@ -170,7 +170,8 @@ std::uint64_t DirectoryOutput::padding() const {
 
 // Exchanges the old directory and the new one, then removes the old one.
 void DirectoryOutput::replace() {
-  find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks the directory again: it may have changed
+  // Checks the directory again, since it may have changed.
+  find_replaced_directory(target_, overwrite_, refusal_to_replace_, inputs_);
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
   // File systems without RENAME_EXCHANGE have no directory for an instant.

@@ -28,9 +28,9 @@ class DirectoryOutput final : public SavedOutput {
 
   // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence with the files that
   // commit() will replace; empty if there are none.
-  static std::string require_possible(const std::filesystem::path& path, bool overwrite,
-                                      const RefusalToReplace& refusal_to_replace,
-                                      const std::vector<std::filesystem::path>& inputs);
+  static std::string check_replaceable(const std::filesystem::path& path, bool overwrite,
+                                       const RefusalToReplace& refusal_to_replace,
+                                       const std::vector<std::filesystem::path>& inputs);
 
   // Throws bad_argument where the target exists and `overwrite` is false, is a link or a file, holds anything but
   // regular files and folders of them, holds one of the `inputs`, or `refusal_to_replace` gives a reason. Its files

@@ -1,4 +1,4 @@
-// Extents are the ranges of a file in which parts are stored. The functions also find the gaps between them.
+// Finds where parts are stored in files, and the overlaps and gaps of these ranges.
 #pragma once
 
 #include <compare>
@@ -15,8 +15,8 @@ namespace poise {
 struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
-  std::uint32_t tensor = 0;    // numbers of the tensor and
-  std::uint32_t position = 0;  // the number of the part, as the caller counts parts
+  std::uint32_t tensor = 0;    // the tensor's number, as the caller counts
+  std::uint32_t position = 0;  // the part's number, as the caller counts
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 

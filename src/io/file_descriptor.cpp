@@ -75,12 +75,12 @@ void FileStamp::require_unchanged() const {
   if (read_state() != before_) throw Error(ErrorKind::io, "the file changed while it was read", source_->name());
 }
 
-Written find_written(const Source& source, std::uint64_t offset) {
-  const Written all{offset, source.size()};
+WrittenRange find_written_range(const Source& source, std::uint64_t offset) {
+  const WrittenRange all{offset, source.size()};
   if (source.descriptor() < 0 || offset >= source.size()) return all;
   // Reads never use the descriptor's position, so it may change.
   const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset), SEEK_DATA);
-  if (begin < 0) return errno == ENXIO ? Written{source.size(), source.size()} : all;
+  if (begin < 0) return errno == ENXIO ? WrittenRange{source.size(), source.size()} : all;
   const off_t end = ::lseek(source.descriptor(), begin, SEEK_HOLE);
   return {std::min(static_cast<std::uint64_t>(begin), source.size()),
           end < 0 ? source.size() : std::min(static_cast<std::uint64_t>(end), source.size())};
@@ -88,7 +88,7 @@ Written find_written(const Source& source, std::uint64_t offset) {
 
 namespace {
 
-// File systems on which a file takes as much space as its bytes.
+// On these file systems, a file takes as much space as it has bytes.
 constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC};
 
 }  // namespace

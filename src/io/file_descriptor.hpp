@@ -100,26 +100,25 @@ class FileStamp {
   State before_;
 };
 
-// A range of bytes between holes. Holes are ranges that were never written: they read as zeros and use no space on the
-// disk.
-struct Written {
+// Stands for a range of bytes between holes. Holes are ranges that were never written: they read as zeros and use no
+// space on the disk.
+struct WrittenRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
 // Returns the first range from `offset` on that is not in a hole; an empty range at the source's end if there is none.
-// Where holes are unknown (a source without a descriptor, or a file system that does not report them), returns all
-// bytes from `offset` on. Requires: offset <= size().
-Written find_written(const Source& source, std::uint64_t offset);
+// Returns all bytes from `offset` on if the source has no descriptor, or its file system does not report holes.
+// Requires: offset <= size().
+WrittenRange find_written_range(const Source& source, std::uint64_t offset);
 
 struct FreeSpace {
   std::uint64_t bytes = 0;
   bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// Measures the free space of the file system for a file at this path. Returns std::nullopt where it is not known, or
-// where data may need less space than its size (file systems that compress, or are remote). The result is never too
-// small.
+// Measures the free space of the file system for a file at this path. Returns std::nullopt if it is unknown, or if data
+// may need less space than their size (on file systems that compress, or are remote). The result is never too small.
 std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -46,7 +46,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-// Returns the repository of a path that is an entry of its folder `part`; empty for other paths.
+// Returns the repository of a path that is an entry of its folder `part`, or a link to one; empty for other paths.
 fs::path find_repository(const fs::path& path, std::string_view part) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -55,7 +55,8 @@ fs::path find_repository(const fs::path& path, std::string_view part) {
   return has_repository_name(repository) ? repository : fs::path();
 }
 
-// Returns true for a name that the Hub accepts: letters, digits, "-", "_" and ".".
+// Returns true for a name that the Hub accepts: letters, digits, "-", "_" and ".", without "--" and "..", and with a
+// letter, a digit or "_" in front.
 bool is_repository_part(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
   return !text.empty() && text.front() != '.' && text.front() != '-' &&
@@ -68,7 +69,7 @@ struct RepositoryName {
   std::string file;  // the file in the snapshot; empty for all files
 };
 
-// Returns std::nullopt for a text that can only be a path.
+// Parses "NAME", "ORG/NAME" or "ORG/NAME/FILE". Returns std::nullopt for a text that can only be a path.
 std::optional<RepositoryName> parse_repository_name(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos)

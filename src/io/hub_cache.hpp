@@ -28,9 +28,9 @@ std::filesystem::path find_hub_home();
 // the environment has none of them.
 std::filesystem::path find_hub_cache();
 
-// Returns true for a folder "models--ORG--NAME" with snapshots or blobs.
+// Returns true for the folder of a repository, such as "models--ORG--NAME", with snapshots or blobs.
 bool is_hub_repository(const std::filesystem::path& path);
-// Returns true for a folder with such repositories.
+// Returns true for a folder that contains such a folder.
 bool is_hub_cache(const std::filesystem::path& path);
 // Returns the repository of a folder that is one of its snapshots, or a link to one; empty for other paths.
 std::filesystem::path find_snapshot_repository(const std::filesystem::path& path);
@@ -40,14 +40,14 @@ std::filesystem::path find_hub_blob(const std::filesystem::path& path);
 // Returns "ORG/NAME" for "models--ORG--NAME". Requires: the folder of a repository.
 std::string make_repository_name(const std::filesystem::path& repository);
 
-// Names the digest that is a blob's name.
+// States which digest the name of a blob is.
 enum class BlobName { sha256, git_sha1, unknown };
 BlobName classify_blob_name(std::string_view name);
 
-// Returns a path that exists as it is. Otherwise finds a model in the cache: "ORG/NAME" and "NAME" mean the snapshot of
-// its branch main, or its only snapshot, "ORG/NAME/FILE" a file in that. A text that can only be a path stays as it is.
-// Throws not_found for "ORG/NAME" that is neither a path nor in the cache, and for a repository without that snapshot
-// or file; the error names the places that were searched.
+// Returns `named` if this path exists. Otherwise finds a model in the cache: "ORG/NAME" and "NAME" mean the snapshot of
+// its branch main, or its only snapshot; "ORG/NAME/FILE" means a file in it. Returns any other text unchanged. Throws
+// not_found for "ORG/NAME" that is neither a path nor in the cache, and for a repository without that snapshot or file;
+// the error names the places that were searched.
 std::string find_model_path(const std::string& named);
 
 }  // namespace poise

@@ -30,9 +30,9 @@ void require_not_interrupted(const Source& source, std::string_view format);
 // holds the file.
 void roll_back(const std::filesystem::path& path);
 
-// Appends to a file of a format whose last bytes, the footer, locate everything else, so that the file is valid at
-// every moment. First copies the old footer to the place of the new one: the file is as before, with a gap. Then writes
-// the new bytes into the gap, and last the new footer over the copy.
+// Appends to a file whose last bytes, the footer, locate everything else. The file is valid at every moment: append()
+// first copies the old footer to the place of the new one, which leaves a gap, then writes the new bytes into the gap,
+// and last writes the new footer over the copy.
 class FileTail {
  public:
   // Throws not_found or io when the file cannot be opened for writing.
@@ -40,9 +40,9 @@ class FileTail {
 
   std::uint64_t size() const { return size_; }
 
-  // Writes `bytes` at `offset` and `footer`, which is as long as the old one, at `footer_offset`. On io errors the file
-  // keeps its old size and end. Requires: size() <= offset, offset + bytes.size() <= footer_offset; the footer crosses
-  // no multiple of 512.
+  // Writes `bytes` at `offset` and `footer`, which is as long as the old one, at `footer_offset`. On io errors it
+  // truncates the file to its old size, or else lets it end with the old footer. Requires: size() <= offset, offset +
+  // bytes.size() <= footer_offset; the footer crosses no multiple of 512.
   void append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset,
               std::span<const std::byte> footer);
 

@@ -34,14 +34,14 @@ inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
   }
 }
 
-// Returns the largest decoded size of that many stored bytes, for readers that need all decoded bytes in memory:
-// indices, words of codes, files in archives.
+// Returns how many decoded bytes of `stored_bytes` a reader may hold in memory at once, if it needs them all: indices,
+// words of codes, files in archives.
 inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
   return (16 << 20) + 16 * stored_bytes;
 }
 
-// Holds all bytes of a blob, contiguous in memory: borrows them, or copies them where they cannot be borrowed. Throws
-// what reading them throws.
+// Holds all bytes of a blob, contiguous in memory. Borrows them, or copies them if the blob is not mapped. Throws the
+// errors of reading them.
 class WholeBlob {
  public:
   explicit WholeBlob(BlobPtr blob) : blob_(std::move(blob)) {

@@ -86,14 +86,14 @@ Sink& FileOutput::open_sibling(const std::string& name) {
   return files_->siblings.emplace_back(check_not_input(path_.parent_path() / name), overwrite_);
 }
 
-void FileOutput::require_possible(const std::filesystem::path& path, bool overwrite,
-                                  const std::vector<std::filesystem::path>& inputs) {
-  require_other_than(inputs, path);
+void FileOutput::check_replaceable(const std::filesystem::path& path, bool overwrite,
+                                   const std::vector<std::filesystem::path>& inputs) {
+  require_not_input(inputs, path);
   require_replaceable(path, overwrite);
 }
 
-void FileOutput::require_other_than(const std::vector<std::filesystem::path>& inputs,
-                                    const std::filesystem::path& path) {
+void FileOutput::require_not_input(const std::vector<std::filesystem::path>& inputs,
+                                   const std::filesystem::path& path) {
   for (const std::filesystem::path& input : inputs) {
     std::error_code ignored;
     if (std::filesystem::equivalent(input, path, ignored))
@@ -102,7 +102,7 @@ void FileOutput::require_other_than(const std::vector<std::filesystem::path>& in
 }
 
 std::filesystem::path FileOutput::check_not_input(std::filesystem::path path) const {
-  require_other_than(inputs_, path);
+  require_not_input(inputs_, path);
   return path;
 }
 
@@ -131,7 +131,7 @@ void FileOutput::commit() {
     for (AtomicFile& file : files_->siblings) file.commit();
     files_->main->commit();
   } catch (...) {
-    for (AtomicFile& file : files_->siblings) file.withdraw();
+    for (AtomicFile& file : files_->siblings) file.undo_commit();
     throw;
   }
 }

@@ -26,13 +26,13 @@ class Sink {
   void write(std::span<const std::byte> bytes);
   // Appends zero bytes up to the next multiple of `alignment`: padding, as a hole where possible.
   void pad_to(std::uint64_t alignment);
-  // Appends `count` zero bytes: padding, too.
+  // Appends `count` zero bytes, which also count as padding.
   void pad(std::uint64_t count);
   // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
-  // Several processes may write one file: each some parts of tensors, at their places. Begins a part, and returns true
-  // if this process writes it. Otherwise the caller skips the part.
+  // Several processes may write one file: each writes some parts of tensors at their places. Begins a part, and returns
+  // true if this process writes it; otherwise the caller skips it.
   virtual bool begin_part(std::uint64_t /*bytes*/) { return true; }
   virtual void end_part() {}
   // Skips bytes that another process writes.
@@ -42,19 +42,17 @@ class Sink {
   // Returns how many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
 
-  // Returns the sink whose file can be read while it is written; null if there is none. It is valid as long as the
-  // Output.
-  virtual Sink* readable() { return nullptr; }
-  // Returns the bytes that have been written. Throws io. Requires: readable() returned this.
+  // Returns the sink whose file can be read while it is written; null if there is none. It lives as long as the Output.
+  virtual Sink* readable_sink() { return nullptr; }
+  // Returns the bytes that have been written. Throws io. Requires: readable_sink() returned this.
   virtual SourcePtr read_back() { return nullptr; }
 
  protected:
   Sink() = default;
   virtual void do_write(std::span<const std::byte> bytes) = 0;
-  // Writes zero bytes.
   virtual void do_pad(std::uint64_t count);
   virtual void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length);
-  // Requires: begin_part() may return false.
+  // Sinks whose begin_part() may return false override this.
   virtual void do_skip(std::uint64_t /*count*/) {}
 
  private:
@@ -74,8 +72,8 @@ class Output {
   virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
-  // Replaces each empty text, about a part that another process writes, by the text of that process.
-  virtual void complete(std::span<std::string> /*texts*/) {}
+  // Fills in each empty text with that of another process. It is empty if that process writes the part.
+  virtual void complete_texts(std::span<std::string> /*texts*/) {}
 };
 
 // Saves to the disk, or to a stream.
@@ -89,7 +87,7 @@ class SavedOutput : public Output {
   virtual std::vector<std::filesystem::path> paths() const = 0;
   // Returns a sentence with the files that commit() replaces besides the output itself; empty if there are none.
   virtual std::string describe_replacements() const { return {}; }
-  // Makes everything durable, then lets it appear.
+  // Waits until all files are on the disk, then makes them appear.
   virtual void commit() = 0;
 };
 
@@ -97,8 +95,8 @@ class SavedOutput : public Output {
 class FileOutput final : public SavedOutput {
  public:
   // Throws the bad_argument that the constructor would throw. Creates nothing.
-  static void require_possible(const std::filesystem::path& path, bool overwrite,
-                               const std::vector<std::filesystem::path>& inputs);
+  static void check_replaceable(const std::filesystem::path& path, bool overwrite,
+                                const std::vector<std::filesystem::path>& inputs);
 
   // Throws bad_argument when the output, or later a sibling, is one of the `inputs`.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
@@ -115,7 +113,7 @@ class FileOutput final : public SavedOutput {
 
  private:
   struct Files;
-  static void require_other_than(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
+  static void require_not_input(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
   std::filesystem::path check_not_input(std::filesystem::path path) const;
 
   std::filesystem::path path_;

@@ -18,13 +18,14 @@ inline std::string read_text(const Source& source, std::uint64_t size) {
 }
 
 // Makes a source that reads the same bytes by system calls. For small records that are far apart, a call is faster than
-// a page fault. Returns a source in memory unchanged.
+// a page fault. Returns a source without a descriptor unchanged.
 SourcePtr make_unmapped_source(SourcePtr whole);
 
 // Makes a source of a range of another one, without copying. Requires: the range is inside the source.
 SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name);
 
-// Concatenates pieces of sources: a file with some of its bytes replaced. Requires: each is inside its source.
+// Makes a source that concatenates pieces of others, such as a file with some of its bytes replaced. Requires: each
+// piece is inside its source.
 SourcePtr make_spliced_source(std::string name, std::vector<StoredRange> pieces);
 
 }  // namespace poise

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 
-// Opens the file to which the stream is redirected, if the stream is at its beginning: no copy is needed. Returns null
+// Opens the file that the stream reads if the stream is at its beginning, since no copy is needed then. Returns null
 // for other streams.
 SourcePtr open_whole_file(int descriptor, const std::string& name) {
   struct stat status {};

@@ -31,12 +31,12 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     std::exception_ptr failure;
     std::atomic<bool> busy = false;
   };
-  // There is one item for each processor and, if that is not too much, one waiting item.
+  // There is an item for each processor. Up to kMostItems in all, each processor has a second one that waits.
   const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
   const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);
   std::size_t next = 0;
-  const auto first = [&](tbb::flow_control& control) -> Slot* {
+  const auto cut_item = [&](tbb::flow_control& control) -> Slot* {
     Slot& slot = slots[next++ % count];
     // Items end in order, so the previous item in this slot has ended.
     if (slot.busy.exchange(true, std::memory_order_acquire))
@@ -45,7 +45,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     control.stop();
     return nullptr;
   };
-  const auto second = [&](Slot* slot) {
+  const auto make_item = [&](Slot* slot) {
     try {
       make(slot->item);
     } catch (...) {
@@ -53,14 +53,14 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     }
     return slot;
   };
-  const auto third = [&](Slot* slot) {
+  const auto use_item = [&](Slot* slot) {
     if (slot->failure) std::rethrow_exception(slot->failure);
     use(slot->item);
     slot->busy.store(false, std::memory_order_release);
   };
-  tbb::parallel_pipeline(count, tbb::make_filter<void, Slot*>(tbb::filter_mode::serial_in_order, first) &
-                                    tbb::make_filter<Slot*, Slot*>(tbb::filter_mode::parallel, second) &
-                                    tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, third));
+  tbb::parallel_pipeline(count, tbb::make_filter<void, Slot*>(tbb::filter_mode::serial_in_order, cut_item) &
+                                    tbb::make_filter<Slot*, Slot*>(tbb::filter_mode::parallel, make_item) &
+                                    tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, use_item));
 }
 
 // Holds a value that is made on first use and can be released. Thread-safe. Callers of get() keep a value that is

@@ -17,7 +17,7 @@ std::optional<std::uint64_t> find_first_nonzero(const SourcePtr& source, const F
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
   for (std::uint64_t position = range.begin; position < range.end;) {
-    const Written written = find_written(*source, position);
+    const WrittenRange written = find_written_range(*source, position);
     const std::uint64_t end = std::min(written.end, range.end);
     for (position = written.begin; position < end; position += piece.size()) {
       piece.resize(static_cast<std::size_t>(std::min(kPiece, end - position)));

@@ -193,7 +193,7 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   }
   overwrite = overwrite || is_replaced;
   const auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};
-  FileOutput::require_possible(target, overwrite, inputs);
+  FileOutput::check_replaceable(target, overwrite, inputs);
   const ReadyEdit ready = prepare_edit(path, changes);
   require_whole(ready.opened, target);
   const SourcePtr edited = ready.prepared->make_edited_source();

@@ -182,7 +182,7 @@ Sink& RankedOutput::open(const std::function<Sink&()>& open_own) {
         throw_system_error("write", own->target().string());
       meeting.inode = status.st_ino;
       meeting.target = own->target().string();
-      meeting.path = has_name ? std::filesystem::absolute(own->make_visible()).string()
+      meeting.path = has_name ? std::filesystem::absolute(own->add_hidden_name()).string()
                               : fmt::format("/proc/{}/fd/{}", ::getpid(), own->descriptor());
     }
     meeting = share_meeting(meeting, ranks_);
@@ -216,7 +216,7 @@ Sink& RankedOutput::open_sibling(const std::string& name) {
   return open([&]() -> Sink& { return own_->open_sibling(name); });
 }
 
-void RankedOutput::complete(std::span<std::string> texts) {
+void RankedOutput::complete_texts(std::span<std::string> texts) {
   std::string own;
   for (const std::string& text : texts) own += text + "\n";
   const std::vector<std::string> all = ranks_.gather(own);

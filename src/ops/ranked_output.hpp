@@ -32,7 +32,7 @@ class RankedOutput final : public SavedOutput {
   Sink& open_main(const std::string& name) override;
   Sink& open_sibling(const std::string& name) override;
   std::string name() const override { return name_; }
-  void complete(std::span<std::string> texts) override;
+  void complete_texts(std::span<std::string> texts) override;
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
   // Returns the paths of rank 0. All ranks call this together.

@@ -41,7 +41,7 @@ WriterDigests::WriterDigests(DigestAlgorithm algorithm) : algorithm_(algorithm) 
 WriterDigests::~WriterDigests() = default;
 
 Hasher* WriterDigests::begin(Sink* sink) {
-  file_ = sink != nullptr && algorithm_ == kReadAgain ? sink->readable() : nullptr;
+  file_ = sink != nullptr && algorithm_ == kReadAgain ? sink->readable_sink() : nullptr;
   if (file_ != nullptr) begin_ = file_->position();
   hasher_ = file_ != nullptr ? nullptr : make_hasher(algorithm_);
   return hasher_.get();
@@ -60,7 +60,7 @@ std::size_t WriterDigests::end(bool is_here) {
 
 std::vector<std::string> WriterDigests::finish(Output& output) {
   std::vector<std::string> texts = finish();
-  if (algorithm_ != DigestAlgorithm::none) output.complete(texts);
+  if (algorithm_ != DigestAlgorithm::none) output.complete_texts(texts);
   return texts;
 }
 

@@ -63,7 +63,7 @@ class HashingSink final : public Sink {
  public:
   // `is_here` is true if this process writes the parts that follow.
   HashingSink(Sink& to, Hasher& hasher, bool is_here = true) : to_(to), hasher_(hasher), is_here_(is_here) {}
-  Sink* readable() override { return to_.readable(); }
+  Sink* readable_sink() override { return to_.readable_sink(); }
   bool begin_part(std::uint64_t /*bytes*/) override { return is_here_; }
 
  protected:

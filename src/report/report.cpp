@@ -185,7 +185,7 @@ std::uint64_t write_report(const std::filesystem::path& path, const std::filesys
                            const ReportOptions& options) {
   std::vector<std::filesystem::path> paths = {path};
   if (!options.against.empty()) paths.push_back(options.against);
-  FileOutput::require_possible(page, options.overwrite, paths);
+  FileOutput::check_replaceable(page, options.overwrite, paths);
   ReportInputs inputs{open_input(path, options.read), {}};
   if (!options.against.empty()) inputs.against = open_input(options.against, options.read);
   const std::string text = make_report(inputs, options);

@@ -90,14 +90,14 @@ TEST_F(AtomicFileTest, PaddingIsAHole) {
   again.read(text.data(), 20);
   EXPECT_EQ(text, "middle" + std::string(10, '\0') + "end" + '\0');
   const auto source = Source::open(path("a"));
-  EXPECT_EQ(find_written(*source, 0).begin, 0U);
-  EXPECT_LE(find_written(*source, 0).end, 64U << 10);
-  EXPECT_EQ(find_written(*source, 1 << 20).begin, kGiB);
-  EXPECT_LE(find_written(*source, 1 << 20).end, kGiB + (64 << 10));
-  EXPECT_EQ(find_written(*source, kGiB + 1).begin, kGiB + 1);
-  EXPECT_EQ(find_written(*source, kGiB + (1 << 20)).begin, 2 * kGiB);
-  EXPECT_EQ(find_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).begin, 3U);
-  EXPECT_EQ(find_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).end, 9U);
+  EXPECT_EQ(find_written_range(*source, 0).begin, 0U);
+  EXPECT_LE(find_written_range(*source, 0).end, 64U << 10);
+  EXPECT_EQ(find_written_range(*source, 1 << 20).begin, kGiB);
+  EXPECT_LE(find_written_range(*source, 1 << 20).end, kGiB + (64 << 10));
+  EXPECT_EQ(find_written_range(*source, kGiB + 1).begin, kGiB + 1);
+  EXPECT_EQ(find_written_range(*source, kGiB + (1 << 20)).begin, 2 * kGiB);
+  EXPECT_EQ(find_written_range(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).begin, 3U);
+  EXPECT_EQ(find_written_range(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).end, 9U);
 }
 
 // Digests read the written bytes back, even if the file ends in a hole.
@@ -284,8 +284,8 @@ TEST_F(AtomicFileTest, WithdrawsOnlyWhatIsNew) {
   AtomicFile second(path("old"), true);
   first.commit();
   second.commit();
-  first.withdraw();
-  second.withdraw();
+  first.undo_commit();
+  second.undo_commit();
   EXPECT_THAT(names(), ElementsAre("old"));
   EXPECT_THAT(support::contents(path("old")), IsEmpty());
 }

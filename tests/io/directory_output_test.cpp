@@ -46,7 +46,7 @@ class DirectoryOutputTest : public testing::Test {
   }
   std::string refusal(const fs::path& target, bool overwrite, const std::vector<fs::path>& inputs = {}) {
     const Error planned =
-        support::error_of([&] { DirectoryOutput::require_possible(target, overwrite, refusal_to_replace, inputs); });
+        support::error_of([&] { DirectoryOutput::check_replaceable(target, overwrite, refusal_to_replace, inputs); });
     const Error error = support::error_of([&] { save(target, overwrite, inputs); });
     EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
     EXPECT_STREQ(planned.what(), error.what());
@@ -86,7 +86,7 @@ TEST_F(DirectoryOutputTest, LeavesNoFileWithoutCommit) {
 TEST_F(DirectoryOutputTest, ReplacesWithItsMode) {
   support::put(path("out/a0"), "old");
   ASSERT_EQ(::chmod(path("out").c_str(), 0750), 0);
-  EXPECT_THAT(DirectoryOutput::require_possible(path("out"), true, refusal_to_replace, {}),
+  EXPECT_THAT(DirectoryOutput::check_replaceable(path("out"), true, refusal_to_replace, {}),
               HasSubstr("is replaced, and its 1 file deleted: a0"));
   save(path("out"), true);
   EXPECT_THAT(names(), ElementsAre("out"));

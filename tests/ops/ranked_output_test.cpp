@@ -134,7 +134,7 @@ TEST_P(RankedOutputTest, CompletesTheTextsOfOtherRanks) {
   std::vector<std::vector<std::string>> found(3, std::vector<std::string>(4));
   run([&](RankedOutput& output, std::size_t rank) {
     found[rank][rank + 1] = std::to_string(rank);
-    output.complete(found[rank]);
+    output.complete_texts(found[rank]);
   });
   for (const auto& texts : found) EXPECT_THAT(texts, ElementsAre("", "0", "1", "2"));
 }

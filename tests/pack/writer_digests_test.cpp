@@ -39,7 +39,7 @@ class MemoryFile final : public Sink {
  public:
   explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}
 
-  Sink* readable() override { return this; }
+  Sink* readable_sink() override { return this; }
   SourcePtr read_back() override {
     ++asked_;
     return std::make_shared<Bytes>(*this);

@@ -53,7 +53,7 @@ class ShardWriter {
     if (hashing_) finish_shard();
     std::vector<std::string> digests;
     for (const Shard& shard : shards_) digests.push_back(shard.digest);
-    if (!shards_.empty()) output_.complete(digests);
+    if (!shards_.empty()) output_.complete_texts(digests);
     for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i].digest = std::move(digests[i]);
     return std::move(shards_);
   }
