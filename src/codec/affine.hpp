@@ -19,24 +19,23 @@ struct CodeFormat {
   bool is_unsigned;  // 0 to 15, or 0 to 255, of a tensor with a range; else two's complement
   bool packed;       // two to a byte, the element with the even index in the low half
 
-  // Returns the largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
-  int largest() const { return (1 << (bits - 1)) - 1; }
-  // Returns the largest unsigned code.
-  int span() const { return (1 << bits) - 1; }
-  std::uint64_t bytes(std::uint64_t elements) const { return packed ? elements / 2 + elements % 2 : elements; }
+  // Returns the largest code of a symmetric tensor, 7 or 127. The smallest code in use is its negative.
+  int largest_symmetric() const { return (1 << (bits - 1)) - 1; }
+  int largest_unsigned() const { return (1 << bits) - 1; }
+  std::uint64_t count_bytes(std::uint64_t elements) const { return packed ? elements / 2 + elements % 2 : elements; }
 };
 
 // Requires: dtype is qint8 or qint4.
 CodeFormat get_code_format(DType dtype, const Affine& affine);
 
-// Unpacks codes [first, first + codes.size()). The first of `bytes` is the byte that holds code `first`.
+// Unpacks codes [first, first + codes.size()). Code `first` is in the first of `bytes`.
 void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,
                   std::span<std::int16_t> codes);
 
 // Decodes each code q to the number q * delta or, if the tensor has a range, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// Names the first code that is stored in a byte of its own and does not fit four bits.
+// Describes the first code in a byte of its own that does not fit four bits.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;
@@ -46,7 +45,7 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 // was checked.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
-// Returns the faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".
+// Returns the faults of a scale from a file as messages: "delta is nan, expected a finite number of at least 0".
 std::vector<std::string> list_problems(const Affine& affine);
 
 }  // namespace poise

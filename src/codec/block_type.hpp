@@ -1,4 +1,5 @@
-// Describes the block types of ggml, as GGUF files store them: a block of a few bytes encodes some neighbours of a row.
+// Describes the block types of ggml, as GGUF files store them: a block of a few bytes encodes neighbouring elements of
+// a row.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,9 @@ struct BlockType {
   std::size_t elements;   // the number of elements in a block
   std::size_t bytes;      // the size of a block
 
-  // Decodes `count` blocks to `count` * elements numbers, with the results of ggml's dequantize_row_*(), bit by bit
-  // except for the bits of NaN. Accepts any bytes. Null: ggml itself does not decode the type. Blocks are independent:
-  // a view decodes blocks [begin, end) from `blocks + begin * bytes`.
+  // Decodes `count` blocks to `count` * elements numbers. Has the results of ggml's dequantize_row_*(), bit by bit
+  // except for the bits of NaN. Accepts any bytes. Blocks are independent, so that a view can decode blocks [begin,
+  // end) from `blocks + begin * bytes`. Null: ggml does not decode the type.
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
   // Encodes rows with the results of ggml_quantize_chunk(), byte by byte, except for blocks of iq3_s that have a group
@@ -47,11 +48,11 @@ struct BlockType {
   // a type with smaller blocks. Empty: float16.
   std::string_view fallback = {};
 
-  // llama-quantize refuses the type for matrices without an importance, but for the embedding and the output matrix
-  // (tensor_requires_imatrix() there): a few bits a weight have to serve the weights that matter.
+  // True: llama-quantize refuses the type for matrices without an importance, except for the embedding and the output
+  // matrix (its tensor_requires_imatrix()). Without one, a few bits a weight lose the weights that matter.
   bool needs_importance = false;
 
-  // False: the scale follows from the largest numbers of a block alone, so that encode() ignores the importance.
+  // False: encode() ignores the importance, because the scale depends only on the largest numbers of a block.
   bool uses_importance = true;
 };
 
@@ -64,11 +65,11 @@ const BlockType* find_numbered_block_type(std::uint32_t number);
 // Returns null if the type has no blocks. Throws bad_argument for unknown names.
 const BlockType* get_block_type(const StoredType& type);
 
-// Returns the type in which rows of that length are stored: the type itself if the rows are whole blocks, or else its
-// fallback if the rows are whole blocks of that. Null: float16.
+// Returns the type in which to store rows of `row` elements: `type` if the rows are whole blocks, else its fallback if
+// they are whole blocks of that type, else null, which means float16.
 const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.
-void swap_blocks(const BlockType& type, std::span<std::byte> blocks);
+void swap_block_bytes(const BlockType& type, std::span<std::byte> blocks);
 
 }  // namespace poise

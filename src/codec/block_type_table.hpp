@@ -1,5 +1,5 @@
-// The table of block types. Other modules use block_type.hpp. Tables in other modules that have more about a type find
-// its row by name, at compile time.
+// The table of block types. Other modules include block_type.hpp, unless a table of theirs finds types by name at
+// compile time.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ inline constexpr auto kBlockTypes = [] {
   });
 }();
 
-// Returns the index of a name in the table; its size if missing.
-constexpr std::size_t find_block_type_place(std::string_view name) {
+// Returns the index of the type with this name in the table, or the size of the table if there is none.
+constexpr std::size_t find_block_type_index(std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(kBlockTypes, name, &BlockType::name) - kBlockTypes.begin());
 }
 

@@ -36,7 +36,7 @@ std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t s
   return hn::GetLane(hn::MaxOfLanes(words, largest));
 }
 
-// Scans whole vectors; returns the number of elements.
+// Scans whole vectors, and returns how many elements they have.
 std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
   const std::size_t whole = count / hn::Lanes(Floats()) * hn::Lanes(Floats());
   if (whole == 0) return 0;
@@ -49,8 +49,8 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
 
 constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
 
-// Refers to losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow
-// float32. (A struct cannot hold vectors of SVE.)
+// Refers to losses, lane by lane, because a struct cannot hold vectors of SVE. Squares of numbers and errors are in
+// units of delta^2, because they might overflow float32.
 struct Losses {
   hn::Vec<Floats>&worst, &errors, &values;
 
@@ -60,7 +60,7 @@ struct Losses {
     sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
     errors = values = hn::Zero(Floats());
   }
-  HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
+  HWY_INLINE double find_largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
 };
 
 // Converts vectors of numbers to codes.
@@ -104,7 +104,7 @@ struct Coder {
   }
 };
 
-// Quantizes whole vectors; returns the number of elements. Squares are in units of delta^2.
+// Quantizes whole vectors, and returns how many elements they have. Squares are in units of delta^2.
 std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes,
                            QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -119,11 +119,12 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
     losses.move_squares_to(sums);
   }
   sums.values = i;
-  sums.worst = losses.largest();
+  sums.worst = losses.find_largest();
   return i;
 }
 
-// Requires: groups are whole vectors.
+// Quantizes groups that are whole vectors.
+
 void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code,
                     std::byte* codes, QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -149,12 +150,12 @@ void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::
   }
   total.move_squares_to(sums);
   sums.values = factors.size() * size;
-  sums.worst = total.largest();
+  sums.worst = total.find_largest();
 }
 
 bool AreWholeVectors(std::size_t size) { return size % hn::Lanes(Floats()) == 0; }
 
-// Measures whole vectors; returns the number of elements.
+// Measures whole vectors, and returns how many elements they have.
 std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count, QuantizationError& error) {
   std::size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
@@ -187,7 +188,7 @@ std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count
   return i;
 }
 
-// Packs whole vectors of pairs; returns the number of codes.
+// Packs whole vectors of pairs, and returns how many codes they have.
 std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* out) {
   std::size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -226,9 +227,9 @@ HWY_EXPORT(MeasureLoss);
 
 constexpr float kLeastDelta = 0x1p-100F;  // below this, the remainder of a quotient may underflow
 
-// Quantizes one number at a time: tails, and scales that are too small or have no float32 reciprocal.
-QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range,
-                                  std::byte* codes) {
+// Quantizes one number at a time. Handles tails, and scales that are too small or have no float32 reciprocal.
+QuantizationError quantize_one_by_one(const float* in, std::size_t count, float delta, const CodeRange& range,
+                                      std::byte* codes) {
   QuantizationError error;
   error.values = count;
   for (std::size_t i = 0; i < count; ++i) {
@@ -266,7 +267,7 @@ QuantizationError quantize_linear(const float* in, std::size_t count, float delt
     error.squared_error *= static_cast<double>(delta) * static_cast<double>(delta);
     error.squared_values *= static_cast<double>(delta) * static_cast<double>(delta);
   }
-  error.merge(quantize_scalar(in + done, count - done, delta, range, codes + done));
+  error.merge(quantize_one_by_one(in + done, count - done, delta, range, codes + done));
   return error;
 }
 

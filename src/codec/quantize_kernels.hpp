@@ -1,4 +1,4 @@
-// Vector loops that quantize numbers, chosen at run time for the processor.
+// Quantizes numbers. Highway chooses the vector loops for the processor at run time.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +43,8 @@ struct Range {
   float max;
 };
 
-// Finds the ranges of consecutive groups of one size; returns the largest magnitude of all numbers, as bits.
-// Requires: in.size() is a multiple of ranges.size(), neither is zero.
+// Finds the ranges of consecutive groups of one size, and returns the bits of the largest magnitude
+// (Extremes::largest). Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 
 // Describes how numbers of a group become codes: code = x / factor + zero.
@@ -53,9 +53,9 @@ struct GroupFactor {
   int zero;
 };
 
-// Does quantize_linear() for consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
-// Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is
-// zero.
+// Quantizes consecutive groups of one size as quantize_linear() does, with lowest = -zero and highest = largest_code -
+// zero. Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(),
+// neither is zero.
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
                                          int largest_code, std::byte* codes);
 

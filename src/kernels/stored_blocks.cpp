@@ -55,7 +55,7 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
 
 // Returns true if the row names a type with a decoder, whose blocks are whole groups of x_group columns.
 constexpr bool is_valid_row(const BlockRow& row) {
-  const std::size_t place = find_block_type_place(row.name);
+  const std::size_t place = find_block_type_index(row.name);
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
          (row.x_group == 0 || kBlockTypes[place].elements % row.x_group == 0);
 }
@@ -72,7 +72,7 @@ constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = find_decoding_kernels});
   for (const BlockRow& row : kBlockRows)
-    types.at(find_block_type_place(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
+    types.at(find_block_type_index(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;
 }();
 

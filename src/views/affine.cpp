@@ -46,7 +46,8 @@ class DecodedBlob final : public FloatBlob {
     const CodeFormat format = get_code_format(dtype_, affine);
     const std::uint64_t begin = format.packed ? first / 2 : first;
     std::array<std::byte, kBlockSize + 1> bytes;
-    const auto packed = std::span(bytes).first(static_cast<std::size_t>(format.bytes(first + out.size()) - begin));
+    const auto packed =
+        std::span(bytes).first(static_cast<std::size_t>(format.count_bytes(first + out.size()) - begin));
     data_->read(begin, packed);
     require_fitting_codes(name_, format, first, packed);
     std::array<std::int16_t, kBlockSize> codes;

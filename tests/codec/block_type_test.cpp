@@ -205,7 +205,7 @@ TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
         std::swap(by_hand[block * type.bytes + offset], by_hand[block * type.bytes + offset + 1]);
     }
     std::vector<std::byte> result = blocks;
-    swap_blocks(type, result);
+    swap_block_bytes(type, result);
     EXPECT_EQ(result, by_hand) << type.name;
   }
 }

@@ -17,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 // halves.
 HWY_INLINE void LookUp(Bytes16 book, const std::byte* from, std::int8_t* out) {
   const Bytes16 pairs = Bytes16::load(from);
-  book.look_up(pairs & Bytes16::all(15)).store(out);
+  book.look_up(pairs & Bytes16::fill(15)).store(out);
   book.look_up(pairs.shift_right<4>()).store(out + 16);
 }
 

@@ -1,5 +1,5 @@
-// The tables of sixteen numbers that codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4 are indices into, and the decoders of
-// MXFP4's and NVFP4's scales.
+// The tables of sixteen numbers for the codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4, and the decoders of the scales of
+// MXFP4 and NVFP4.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace poise {
 
-// ggml's kvalues_iq4nl, taken over as data from llama.cpp v0.5.0 (MIT License, see docs/notices.md).
+// ggml's kvalues_iq4nl, copied from llama.cpp v0.5.0 (MIT License, see docs/notices.md).
 inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                             1,    13,   25,  38,  53,  69,  89,  113};
 

@@ -1,5 +1,5 @@
-// Functions that decoders of blocks share, compiled once for each kind of processor: sixteen bytes as one value, and
-// codes times scales.
+// Functions that decoders of blocks share: sixteen bytes as one value, and codes times scales. Highway compiles them
+// for each kind of processor.
 #if defined(POISE_BLOCK_CODES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_CODES
 #undef POISE_BLOCK_CODES
@@ -29,7 +29,7 @@ class Bytes16 {
     std::memcpy(all.bytes_.data(), from, 16);
     return all;
   }
-  static HWY_INLINE Bytes16 all(int byte) {
+  static HWY_INLINE Bytes16 fill(int byte) {
     Bytes16 all;
     all.bytes_.fill(static_cast<std::uint8_t>(byte));
     return all;
@@ -40,33 +40,33 @@ class Bytes16 {
   }
 
   HWY_INLINE Bytes16 operator&(const Bytes16& other) const {
-    return each(other, [](unsigned a, unsigned b) { return a & b; });
+    return combine(other, [](unsigned a, unsigned b) { return a & b; });
   }
   HWY_INLINE Bytes16 operator|(const Bytes16& other) const {
-    return each(other, [](unsigned a, unsigned b) { return a | b; });
+    return combine(other, [](unsigned a, unsigned b) { return a | b; });
   }
   HWY_INLINE Bytes16 operator-(const Bytes16& other) const {
-    return each(other, [](unsigned a, unsigned b) { return a - b; });
+    return combine(other, [](unsigned a, unsigned b) { return a - b; });
   }
-  HWY_INLINE Bytes16 without(const Bytes16& other) const {
-    return each(other, [](unsigned a, unsigned b) { return a & ~b; });
+  HWY_INLINE Bytes16 and_not(const Bytes16& other) const {
+    return combine(other, [](unsigned a, unsigned b) { return a & ~b; });
   }
   template <int kBits>
   HWY_INLINE Bytes16 shift_right() const {
-    return each(*this, [](unsigned a, unsigned) { return a >> kBits; });
+    return combine(*this, [](unsigned a, unsigned) { return a >> kBits; });
   }
   template <int kBits>
   HWY_INLINE Bytes16 shift_left() const {
-    return each(*this, [](unsigned a, unsigned) { return a << kBits; });
+    return combine(*this, [](unsigned a, unsigned) { return a << kBits; });
   }
   // Returns byte indices[i] of these sixteen bytes for each i. Requires: each index is below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
-    return each(indices, [this](unsigned, unsigned index) { return unsigned{bytes_[index]}; });
+    return combine(indices, [this](unsigned, unsigned index) { return unsigned{bytes_[index]}; });
   }
 
  private:
   template <typename Use>
-  HWY_INLINE Bytes16 each(const Bytes16& other, Use use) const {
+  HWY_INLINE Bytes16 combine(const Bytes16& other, Use use) const {
     Bytes16 result;
     for (std::size_t i = 0; i < 16; ++i) result.bytes_[i] = static_cast<std::uint8_t>(use(bytes_[i], other.bytes_[i]));
     return result;
@@ -78,7 +78,7 @@ class Bytes16 {
   static HWY_INLINE Bytes16 load(const Byte* from) {
     return Bytes16(hn::LoadU(Tag(), reinterpret_cast<const std::uint8_t*>(from)));
   }
-  static HWY_INLINE Bytes16 all(int byte) { return Bytes16(hn::Set(Tag(), static_cast<std::uint8_t>(byte))); }
+  static HWY_INLINE Bytes16 fill(int byte) { return Bytes16(hn::Set(Tag(), static_cast<std::uint8_t>(byte))); }
   template <typename Byte>
   HWY_INLINE void store(Byte* to) const {
     hn::StoreU(bytes_, Tag(), reinterpret_cast<std::uint8_t*>(to));
@@ -87,7 +87,7 @@ class Bytes16 {
   HWY_INLINE Bytes16 operator&(const Bytes16& other) const { return Bytes16(hn::And(bytes_, other.bytes_)); }
   HWY_INLINE Bytes16 operator|(const Bytes16& other) const { return Bytes16(hn::Or(bytes_, other.bytes_)); }
   HWY_INLINE Bytes16 operator-(const Bytes16& other) const { return Bytes16(hn::Sub(bytes_, other.bytes_)); }
-  HWY_INLINE Bytes16 without(const Bytes16& other) const { return Bytes16(hn::AndNot(other.bytes_, bytes_)); }
+  HWY_INLINE Bytes16 and_not(const Bytes16& other) const { return Bytes16(hn::AndNot(other.bytes_, bytes_)); }
   template <int kBits>
   HWY_INLINE Bytes16 shift_right() const {
     if constexpr (kBits == 0) return *this;
@@ -128,7 +128,7 @@ HWY_INLINE void Scale(const std::int8_t* codes, const float* scales, float* out)
 }
 
 // Computes out[i] = scales[g] * codes[i] + offsets[g] or, with kOffsetFirst, scales[g] * (codes[i] + offsets[g]), where
-// g is i / kGroup. Both operations round.
+// g is i / kGroup. Rounds after each operation.
 template <std::size_t kGroup, std::size_t kCount, bool kOffsetFirst = false>
 HWY_INLINE void ScaleAndAdd(const std::int8_t* codes, const float* scales, const float* offsets, float* out) {
   const hn::CappedTag<float, kGroup> floats;

@@ -16,25 +16,27 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
-HWY_INLINE float FindIq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
+HWY_INLINE float ComputeIq4Middle(std::size_t i) {
+  return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]);
+}
 
 // Returns the nearest number of the table; if two are equally near, the greater one.
 HWY_INLINE Numbers FindNearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
-    nearest = hn::IfThenElse(hn::Ge(x, Set(FindIq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
+    nearest = hn::IfThenElse(hn::Ge(x, Set(ComputeIq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
 // Returns the code of the number that FindNearestIq4() returns.
 HWY_INLINE Codes FindIq4Code(Numbers x) {
   auto code = Zero();
   for (std::size_t i = 0; i < 15; ++i)
-    code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(FindIq4Middle(i))), Set(1)));
+    code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(ComputeIq4Middle(i))), Set(1)));
   return hn::ConvertTo(Integers(), code);
 }
 
-// Tries sixteen scales near the one with which the number of largest magnitude gets the first code, and returns the
-// best one by least squares.
+// Tries sixteen scales, and returns the best one by least squares. With the first scale, the number of largest
+// magnitude gets the first code; the other scales are near it.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
@@ -86,12 +88,12 @@ HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
 }
 
 void EncodeIq4_Nl(const BlockRows& rows, std::byte* out) {
-  ForLanes<kGroup, 18, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kGroup, 18, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float weights[kGroup * kMaxLanes];
     WeighIq4<kGroup>(block, 0, ComputeTwiceMeanSquare<kGroup>(block.x), weights);
     const auto scale = FindIq4Scale(block.x, weights);
     to.store_halves(scale, 0);
-    const auto inverse = InverseOrZero(scale);
+    const auto inverse = InvertOrZero(scale);
     const auto code = [&](std::size_t i) HWY_ATTR { return FindIq4Code(hn::Mul(inverse, At(block.x, i))); };
     StoreBytes(to, 2, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
   });
@@ -100,7 +102,7 @@ void EncodeIq4_Nl(const BlockRows& rows, std::byte* out) {
 void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   constexpr std::size_t kElements = 256;
   constexpr std::size_t kGroups = kElements / kGroup;
-  ForLanes<kElements, 136, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 136, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float weights[kGroup * kMaxLanes];
     HWY_ALIGN float scales[kGroups * kMaxLanes];
     const auto mean = ComputeTwiceMeanSquare<kElements>(block.x);
@@ -111,12 +113,12 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
     const Peak peak(kGroups, [&](std::size_t i) HWY_ATTR { return At(scales, i); });
     const auto factor = hn::Div(hn::Neg(peak.value), Set(32));
     to.store_halves(factor, 0);
-    const auto inverse = InverseOrZero(factor);
+    const auto inverse = InvertOrZero(factor);
     auto low = SetCode(0);
     auto high = SetCode(0);
     for (std::size_t group = 0; group < kGroups; ++group) {
       const auto scale_code = RoundAndClamp(hn::Mul(inverse, At(scales, group)), -32, 31);
-      const auto inverse_scale = InverseOrZero(hn::Mul(factor, ToNumbers(scale_code)));
+      const auto inverse_scale = InvertOrZero(hn::Mul(factor, ConvertToNumbers(scale_code)));
       const auto stored = hn::Add(scale_code, SetCode(32));
       low = hn::Or(low, hn::ShiftLeftSame(hn::And(stored, SetCode(15)), static_cast<int>(4 * group)));
       high = hn::Or(high, hn::ShiftLeftSame(hn::ShiftRight<4>(stored), static_cast<int>(2 * group)));
@@ -131,7 +133,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Returns the exponent that ggml chooses for a block with this largest magnitude; like ggml, it converts a negative
+// Returns the exponent that ggml chooses for a block with this largest magnitude. Like ggml, converts a negative
 // exponent to a byte.
 HWY_INLINE std::uint8_t ChooseMxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
@@ -140,7 +142,7 @@ HWY_INLINE std::uint8_t ChooseMxfp4Exponent(float peak) {
 
 void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
   const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
-  ForLanes<32, 17, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<32, 17, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float peaks[kMaxLanes];
     auto peak = Zero();
     for (std::size_t i = 0; i < 32; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
@@ -165,7 +167,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Returns ggml's E4M3 code, without a sign: halves are rounded up, and 240 is the greatest number.
+// Returns ggml's E4M3 code, without a sign: rounds halves up, and numbers from 248 on to 448.
 HWY_INLINE std::uint8_t RoundToNvfp4Scale(float scale) {
   constexpr int kBias = 7;
   constexpr std::uint8_t kGreatest = 0x7e;
@@ -180,7 +182,7 @@ HWY_INLINE std::uint8_t RoundToNvfp4Scale(float scale) {
 
 void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
   const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
-  ForLanes<64, 36, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<64, 36, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float scales[kMaxLanes];
     for (std::size_t group = 0; group < 4; ++group) {
       auto peak = Zero();
@@ -192,7 +194,8 @@ void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
         scales[lane] = decode_nvfp4_scale(code);
       }
       const auto scale = hn::Load(Floats(), scales);
-      // Compares rounded errors, as ggml does: they are equal for numbers far beyond the greatest, which become 0.
+      // Compares rounded errors, as ggml does. Numbers far beyond the greatest become 0, because all their errors are
+      // equal.
       const auto code = [&](std::size_t i) HWY_ATTR {
         const auto x = At(block.x, 16 * group + i);
         auto best = SetCode(0);

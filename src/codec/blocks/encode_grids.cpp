@@ -1,4 +1,4 @@
-// Encodes IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S: magnitudes are points of a grid, and signs are bits.
+// Encodes IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S: magnitudes of numbers are points of a grid, and signs are bits.
 //
 // The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0: which scales are tried, how errors are weighted,
 // and the order of sums.
@@ -22,20 +22,20 @@ enum class Again : std::uint8_t { all, off_grid, all_if_off_grid };
 
 // Describes a type. Level l stands for the number 2 * l + 1, so the greatest one is 2 * levels - 1.
 struct GridKind {
-  std::size_t coordinates;  // of a point
+  std::size_t coordinates;  // in a point
   int levels;
   std::size_t group;      // numbers that share a scale
-  bool even_signs;        // an even number of each eight is negative, so seven bits say which
-  bool fits_scale_first;  // to codes up to `levels`; else the largest number gets the greatest level
-  int tries;              // scales above the first and below it
-  float step;             // between them, as change of the greatest number
+  bool even_signs;        // an even number of each eight is negative, so that seven bits hold eight signs
+  bool fits_scale_first;  // by codes up to `levels`; if false, the largest number gets the greatest level
+  int tries;              // how many scales above the first one, and below it
+  float step;             // how much the greatest number changes between two tries
   Again again;
-  float mean_factor;        // of the mean square, in the weights of errors
-  float plain_mean_factor;  // of that product, in weights without an importance
+  float mean_factor;        // multiplies the mean square, in weights of errors
+  float plain_mean_factor;  // multiplies that product, in weights without an importance
   bool plain_is_one;        // weights without an importance are those of an importance of 1
   float least;              // groups without a number of this size have the scale 0
-  float correction;         // of the block's factor
-  bool clears_codes;        // of blocks whose scales are all 0
+  float correction;         // multiplies the block's factor
+  bool clears_codes;        // if all scales of a block are 0
 };
 
 constexpr GridKind kIq2Xxs = {8, 3, 32, true, true, 6, 0.1F, Again::all, 1, 0, true, 1e-15F, 1, true};
@@ -47,7 +47,7 @@ constexpr GridKind kIq3S = {4,      8,    32,    false,
                             2,      0,    false, std::numeric_limits<float>::denorm_min(),
                             1.033F, false};
 
-// Holds what all types store about a block, a block in each lane.
+// Holds the codes that all types store, for a block in each lane.
 template <const GridKind& kKind>
 struct EncodedGridBlock {
   static constexpr std::size_t kPoints = kElements / kKind.coordinates;
@@ -58,14 +58,14 @@ struct EncodedGridBlock {
   HWY_ALIGN float scales[kGroups * kMaxLanes];
   HWY_ALIGN std::int32_t scale_codes[kGroups * kMaxLanes];
 
-  HWY_INLINE Codes index(std::size_t i) const { return get(indices, i); }
-  HWY_INLINE Codes sign(std::size_t i) const { return get(signs, i); }
-  HWY_INLINE Codes scale_code(std::size_t i) const { return get(scale_codes, i); }
+  HWY_INLINE Codes index(std::size_t i) const { return load(indices, i); }
+  HWY_INLINE Codes sign(std::size_t i) const { return load(signs, i); }
+  HWY_INLINE Codes scale_code(std::size_t i) const { return load(scale_codes, i); }
 
-  static HWY_INLINE Codes get(const std::int32_t* lanes, std::size_t i) {
+  static HWY_INLINE Codes load(const std::int32_t* lanes, std::size_t i) {
     return hn::Load(Integers(), lanes + i * hn::Lanes(Floats()));
   }
-  static HWY_INLINE void put(Codes codes, std::int32_t* lanes, std::size_t i) {
+  static HWY_INLINE void store(Codes codes, std::int32_t* lanes, std::size_t i) {
     hn::Store(codes, Integers(), lanes + i * hn::Lanes(Floats()));
   }
 };
@@ -77,7 +77,7 @@ class GridGroup {
   static constexpr std::size_t kPoints = kKind.group / kKind.coordinates;
   static constexpr std::size_t kBytes = kKind.group / 8;
 
-  // `mean` is the kind's factor times the mean square of the block.
+  // `mean` is kKind.mean_factor times the mean square of the block.
   HWY_INLINE GridGroup(const GridNeighbours& grid, const LaneBlocks& block, std::size_t first, Numbers mean)
       : grid_(grid) {
     weigh(block, first, mean);
@@ -93,19 +93,19 @@ class GridGroup {
   HWY_INLINE void store(std::size_t group, EncodedGridBlock<kKind>& out) const {
     const auto nothing = is_nothing();
     if (hn::AllTrue(Floats(), nothing)) {
-      for (std::size_t p = 0; p < kPoints; ++p) out.put(SetCode(0), out.indices, group * kPoints + p);
-      for (std::size_t byte = 0; byte < kBytes; ++byte) out.put(SetCode(0), out.signs, group * kBytes + byte);
+      for (std::size_t p = 0; p < kPoints; ++p) out.store(SetCode(0), out.indices, group * kPoints + p);
+      for (std::size_t byte = 0; byte < kBytes; ++byte) out.store(SetCode(0), out.signs, group * kBytes + byte);
       return Put(Zero(), out.scales, group);
     }
     const auto something = hn::RebindMask(Integers(), hn::Not(nothing));
     const auto negative = hn::RebindMask(Integers(), hn::Lt(scale_, Zero()));
     for (std::size_t p = 0; p < kPoints; ++p)
-      out.put(hn::IfThenElseZero(something, GetIndex(load(best_, p))), out.indices, group * kPoints + p);
+      out.store(hn::IfThenElseZero(something, GetIndex(load(best_, p))), out.indices, group * kPoints + p);
     const auto all_signs = SetCode(kKind.even_signs ? 127 : 255);
     for (std::size_t byte = 0; byte < kBytes; ++byte) {
-      const auto stored = EncodedGridBlock<kKind>::get(signs_, byte);
+      const auto stored = EncodedGridBlock<kKind>::load(signs_, byte);
       const auto right = hn::IfThenElse(negative, hn::Xor(stored, all_signs), stored);
-      out.put(hn::IfThenElseZero(something, right), out.signs, group * kBytes + byte);
+      out.store(hn::IfThenElseZero(something, right), out.signs, group * kBytes + byte);
     }
     Put(hn::IfThenZeroElse(nothing, hn::Abs(scale_)), out.scales, group);
   }
@@ -136,8 +136,8 @@ class GridGroup {
     }
   }
 
-  // Splits eight numbers in magnitudes and signs. If the number of negative ones has to be even and is odd, the number
-  // whose error counts least gets the other sign, and a negative magnitude.
+  // Splits eight numbers into magnitudes and signs. With kKind.even_signs, if an odd number of them is negative, the
+  // number whose error counts least gets the other sign and a negative magnitude.
   HWY_INLINE void split_signs(const LaneBlocks& block, std::size_t first, std::size_t byte) {
     auto signs = SetCode(0);
     auto least = SetCode(0);
@@ -165,10 +165,10 @@ class GridGroup {
         Put(hn::IfThenElse(flips, hn::Neg(x), x), x_, 8 * byte + i);
       }
     }
-    EncodedGridBlock<kKind>::put(signs, signs_, byte);
+    EncodedGridBlock<kKind>::store(signs, signs_, byte);
   }
 
-  // Chooses a point for each place that x / scale rounds to. `inverse`: 1 / scale.
+  // Rounds x / scale to places, and chooses a point for each. `inverse` is 1 / scale.
   HWY_INLINE void choose_points(Numbers inverse, Numbers scale, Choice wanted, std::uint32_t* points) const {
     static constexpr LevelNumbers kNumbers =
         kKind.levels == 3 ? LevelNumbers{1, 3, 5, 0, 1, 3, 5, 0} : LevelNumbers{1, 3, 5, 7, 9, 11, 13, 15};
@@ -187,14 +187,14 @@ class GridGroup {
     }
   }
 
-  // Sums weighted products of numbers and codes, and squares of codes.
+  // Sums weighted products of numbers and codes, and weighted squares of codes.
   HWY_INLINE Sums sum(const std::uint32_t* points) const {
     Sums sums{Zero(), Zero()};
     for (std::size_t p = 0; p < kPoints; ++p) {
       const auto point = load(points, p);
       for (std::size_t i = 0; i < kKind.coordinates; ++i) {
         const auto level = GetLevel<kKind.levels>(point, i);
-        const auto code = ToNumbers(hn::Add(hn::Add(level, level), SetCode(1)));
+        const auto code = ConvertToNumbers(hn::Add(hn::Add(level, level), SetCode(1)));
         const auto weight = At(weights_, p * kKind.coordinates + i);
         const auto x = At(x_, p * kKind.coordinates + i);
         sums.products = hn::Add(sums.products, hn::Mul(hn::Mul(weight, x), code));
@@ -216,7 +216,7 @@ class GridGroup {
       nothing_ = hn::VecFromMask(Floats(), hn::Or(is_nothing(), hn::Le(range, Zero())));
     }
     const auto something = hn::Not(is_nothing());
-    // The place 0 is a point of each grid.
+    // Place 0 is a point of each grid.
     const auto start = hn::Set(Words(), grid_.points.front() | (kKind.again == Again::all_if_off_grid ? kOffGrid : 0));
     for (std::size_t p = 0; p < kPoints; ++p) hn::Store(start, Words(), best_ + p * lanes);
     HWY_ALIGN std::uint32_t tried[kPoints * kMaxLanes];
@@ -229,17 +229,17 @@ class GridGroup {
                                hn::Gt(hn::Mul(sums.products, sums.products), hn::Mul(best, sums.squares)));
       scale_ = hn::IfThenElse(better, hn::Div(sums.products, sums.squares), scale_);
       best = hn::IfThenElse(better, hn::Mul(scale_, sums.products), best);
-      replace(hn::RebindMask(Words(), better), tried);
+      replace_points(hn::RebindMask(Words(), better), tried);
     }
     choose_again(tried);
   }
 
-  HWY_INLINE void replace(hn::Mask<Words> better, const std::uint32_t* points) {
+  HWY_INLINE void replace_points(hn::Mask<Words> better, const std::uint32_t* points) {
     for (std::size_t p = 0; p < kPoints; ++p)
       hn::Store(hn::IfThenElse(better, load(points, p), load(best_, p)), Words(), best_ + p * hn::Lanes(Floats()));
   }
 
-  // Chooses points for the scale that the best ones had, and the scale for these points.
+  // Chooses points again for the best scale, then computes the scale for these points.
   HWY_INLINE void choose_again(std::uint32_t* points) {
     const auto off_grid = [](hn::Vec<Words> point) HWY_ATTR {
       return hn::Ne(hn::And(point, hn::Set(Words(), kOffGrid)), hn::Zero(Words()));
@@ -270,12 +270,12 @@ class GridGroup {
   HWY_ALIGN std::uint32_t best_[kPoints * kMaxLanes];
 };
 
-// Encodes all but the order of the bits: pack(block, out) stores these. The factor is at the start of each block.
+// Encodes rows. Stores the factor at the start of each block; pack(codes, out) stores the rest.
 template <const GridKind& kKind, std::size_t kBytes, typename Pack>
 HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeighbours& grid, Pack pack) {
   constexpr std::size_t kGroups = EncodedGridBlock<kKind>::kGroups;
   const ScaledRows scaled(rows);
-  ForLanes<kElements, kBytes, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, kBytes, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodedGridBlock<kKind> codes;
     auto squares = Zero();
     for (std::size_t i = 0; i < kElements; ++i) squares = hn::Add(squares, hn::Mul(At(block.x, i), At(block.x, i)));
@@ -292,18 +292,18 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
     const auto nothing = hn::RebindMask(Integers(), hn::Eq(largest, Zero()));
     for (std::size_t group = 0; group < kGroups; ++group) {
       const auto steps = hn::Mul(Set(0.5F), hn::Sub(hn::Mul(inverse, At(codes.scales, group)), Set(1)));
-      codes.put(hn::IfThenZeroElse(nothing, RoundAndClamp(steps, 0, 15)), codes.scale_codes, group);
+      codes.store(hn::IfThenZeroElse(nothing, RoundAndClamp(steps, 0, 15)), codes.scale_codes, group);
     }
     if (kKind.clears_codes && !hn::AllFalse(Integers(), nothing)) {
       for (std::size_t i = 0; i < codes.kPoints; ++i)
-        codes.put(hn::IfThenZeroElse(nothing, codes.index(i)), codes.indices, i);
-      for (std::size_t i = 0; i < kEight; ++i) codes.put(hn::IfThenZeroElse(nothing, codes.sign(i)), codes.signs, i);
+        codes.store(hn::IfThenZeroElse(nothing, codes.index(i)), codes.indices, i);
+      for (std::size_t i = 0; i < kEight; ++i) codes.store(hn::IfThenZeroElse(nothing, codes.sign(i)), codes.signs, i);
     }
     pack(codes, to);
   });
 }
 
-// Returns four times seven signs and the scale of group `group`.
+// Returns 32 bits of a group: four times seven signs, then the scale.
 template <typename Block>
 HWY_INLINE Codes JoinEvenSigns(const Block& block, std::size_t group) {
   auto word = hn::ShiftLeft<28>(block.scale_code(group));
@@ -312,13 +312,13 @@ HWY_INLINE Codes JoinEvenSigns(const Block& block, std::size_t group) {
   return hn::Or(word, hn::Or(hn::ShiftLeft<7>(block.sign(4 * group + 1)), block.sign(4 * group)));
 }
 
-// Returns the scales of groups 2 * i and 2 * i + 1.
+// Returns a byte with the scales of groups 2 * i and 2 * i + 1.
 template <typename Block>
 HWY_INLINE Codes JoinScales(const Block& block, std::size_t i) {
   return hn::Or(block.scale_code(2 * i), hn::ShiftLeft<4>(block.scale_code(2 * i + 1)));
 }
 
-// Returns the bits above eight of the indices that byte i has: `bits` of each.
+// Returns byte i of the high bits of indices: kBits bits, those above the lowest eight, of each of 8 / kBits indices.
 template <int kBits, typename Block>
 HWY_INLINE Codes JoinHighBits(const Block& block, std::size_t i) {
   constexpr std::size_t kCount = 8 / kBits;

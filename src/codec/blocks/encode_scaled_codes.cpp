@@ -1,5 +1,5 @@
-// Encodes Q4_0 to Q8_0. The scale follows from the number of largest magnitude (the peak), or from the range, of a
-// block. With an importance matrix, a search finds it.
+// Encodes Q4_0 to Q8_0. The scale of a block depends on its number of largest magnitude (the peak), or on its range.
+// With an importance matrix, a search finds the scale, except for Q8_0.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 32;
 
-// Computes weights of squared errors: importance * sqrt(row mean + x^2).
+// Computes weights of squared errors: importance * sqrt(mean square of the row + x^2).
 HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   for (std::size_t i = 0; i < kElements; ++i) {
     const auto x = At(block.x, i);
@@ -54,12 +54,12 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
     Weigh(block, weights);
     const auto found = FindSymmetricScale<kElements, kLargest>(block.x, weights);
     out.store_halves(found.scale, 0);
-    store(out, 2, [&](std::size_t i) HWY_ATTR { return found.template code<kLargest>(At(block.x, i)); });
+    store(out, 2, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(At(block.x, i)); });
     return;
   }
   const Peak peak(kElements, [&](std::size_t i) HWY_ATTR { return At(block.x, i); });
   const auto scale = hn::Div(peak.value, Set(-static_cast<float>(kLargest)));
-  const auto inverse = InverseOrZero(scale);
+  const auto inverse = InvertOrZero(scale);
   out.store_halves(scale, 0);
   const auto half = Set(static_cast<float>(kLargest) + 0.5F);
   const auto last = SetCode(2 * kLargest - 1);
@@ -77,7 +77,7 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
     const auto found = FindScaleAndMin<kElements, kLargest, true>(block.x, weights, -0.9F, 0.05F, 36);
     out.store_halves(found.scale, 0);
     out.store_halves(found.min, 2);
-    store(out, 4, [&](std::size_t i) HWY_ATTR { return found.template code<kLargest>(At(block.x, i)); });
+    store(out, 4, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(At(block.x, i)); });
     return;
   }
   auto min = At(block.x, 0);
@@ -88,7 +88,7 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
     max = hn::IfThenElse(hn::Gt(x, max), x, max);
   }
   const auto scale = hn::Div(hn::Sub(max, min), Set(static_cast<float>(kLargest)));
-  const auto inverse = InverseOrZero(scale);
+  const auto inverse = InvertOrZero(scale);
   out.store_halves(scale, 0);
   out.store_halves(min, 2);
   const auto last = SetCode(kLargest);
@@ -97,9 +97,7 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   });
 }
 
-// Encodes blocks of one scale without a search. It leaves the numbers where they are, instead of moving a block to each
-// lane, and finds the scales of several blocks first, so that their divisions overlap.
-constexpr std::size_t kTogether = 16;
+constexpr std::size_t kTogether = 16;  // blocks whose scales are computed together, so that their divisions overlap
 
 using Words = hn::Rebind<std::int16_t, Floats>;
 
@@ -110,7 +108,7 @@ HWY_INLINE float FindLargestMagnitude(const float* x) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// Returns the number of largest magnitude; of several, the first one. Returns 0, not -0, if all are 0.
+// Returns the first number of largest magnitude. Returns 0, not -0, if all are 0.
 HWY_INLINE float FindPeak(const float* x) {
   auto least = Zero();
   auto greatest = Zero();
@@ -127,10 +125,11 @@ HWY_INLINE float FindPeak(const float* x) {
   return max > -min ? max : min;
 }
 
-// Calls encode(numbers, 1 / scale, out) for each block. The block begins with the scale: the peak (if kDivisor is
-// positive: its magnitude), divided by kDivisor.
+// Encodes blocks of one scale without a search, and without moving blocks to lanes. Each block begins with the scale:
+// the peak (if kDivisor is positive: its magnitude), divided by kDivisor. encode(numbers, 1 / scale, out) stores the
+// codes.
 template <std::size_t kBytes, int kDivisor, typename Encode>
-HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) {
+HWY_INLINE void EncodeEachBlock(const BlockRows& rows, std::byte* out, Encode encode) {
   const std::size_t total = rows.row_count * rows.row_length / kElements;
   for (std::size_t first = 0; first < total; first += kTogether) {
     const std::size_t count = std::min(kTogether, total - first);
@@ -142,7 +141,7 @@ HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) 
     for (std::size_t b = 0; b < kTogether; b += hn::Lanes(Floats())) {
       const auto scale = hn::Div(hn::Load(Floats(), scales + b), Set(kDivisor));
       hn::Store(scale, Floats(), scales + b);
-      hn::Store(InverseOrZero(scale), Floats(), inverses + b);
+      hn::Store(InvertOrZero(scale), Floats(), inverses + b);
     }
     for (std::size_t b = 0; b < count; ++b, x += kElements, out += kBytes) {
       store_half(out, scales[b]);
@@ -157,7 +156,7 @@ HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) 
 
 void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
   if (rows.importance == nullptr) {
-    return ForBlocks<18, -8>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
+    return EncodeEachBlock<18, -8>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
       const auto code = [&](std::size_t i) HWY_ATTR {
         const auto shifted = hn::Add(hn::Mul(hn::LoadU(Floats(), x + i), inverse), Set(8.5F));
         return hn::Min(SetCode(15), Truncate(shifted));
@@ -169,7 +168,7 @@ void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
       }
     });
   }
-  ForLanes<kElements, 18, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 18, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodeSymmetric<8>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
       StoreNibbles(at, offset, code);
     });
@@ -177,7 +176,7 @@ void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ4_1(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 20, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 20, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodeRange<15>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
       StoreNibbles(at, offset, code);
     });
@@ -185,7 +184,7 @@ void EncodeQ4_1(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ5_0(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 22, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 22, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodeSymmetric<16>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
       StoreFiveBits(at, offset, code);
     });
@@ -193,7 +192,7 @@ void EncodeQ5_0(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ5_1(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 24, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 24, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodeRange<31>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
       StoreFiveBits(at, offset, code);
     });
@@ -201,7 +200,7 @@ void EncodeQ5_1(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ8_0(const BlockRows& rows, std::byte* out) {
-  ForBlocks<34, 127>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
+  EncodeEachBlock<34, 127>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
     const hn::Rebind<std::int8_t, Floats> bytes;
     for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) {
       const auto code = RoundHalvesAway(hn::Mul(hn::LoadU(Floats(), x + i), inverse));

@@ -13,28 +13,28 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Calls store(output, code), where code(i) is 0, 1 or 2.
+// Stores the scales, then calls store(output, code); code(i) returns code i of each block: 0, 1 or 2.
 template <std::size_t kBytes, typename Store>
 HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store) {
   const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
-  ForLanes<kElements, kBytes, false>(plain, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, kBytes, false>(plain, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     auto peak = Zero();
     for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
-    const auto inverse = InverseOrZero(peak);
+    const auto inverse = InvertOrZero(peak);
     to.store_halves(peak, kBytes - 2);
     store(to, [&](std::size_t i)
                   HWY_ATTR { return hn::Add(RoundHalvesAway(hn::Mul(At(block.x, i), inverse)), SetCode(1)); });
   });
 }
 
-// Returns a byte with the base 3 digits of kDigits elements as a fraction. The elements begin with `first` and are
-// `apart` from each other.
+// Returns a byte with the base 3 digits of kDigits elements as a fraction. The indices of the elements are `first`,
+// then each `apart` more.
 template <int kDigits, typename Code>
 HWY_INLINE Codes PackDigits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);
   for (std::size_t i = 1; i < kDigits; ++i) digits = hn::Add(hn::Mul(digits, SetCode(3)), code(first + i * apart));
   if (kDigits == 4) digits = hn::Mul(digits, SetCode(3));
-  // The digits are multiplied by 256 / 243, and rounded up.
+  // Multiplies the digits by 256 / 243, and rounds up.
   const hn::RebindToUnsigned<Integers> unsigned_integers;
   const auto scaled = hn::BitCast(unsigned_integers, hn::Add(hn::ShiftLeft<8>(digits), SetCode(242)));
   return hn::BitCast(Integers(), hn::ShiftRight<24>(hn::Mul(scaled, hn::Set(unsigned_integers, 69043U))));

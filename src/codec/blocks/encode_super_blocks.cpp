@@ -1,4 +1,4 @@
-// Encodes Q2_K to Q6_K. Searches a scale and a minimum for each group, and stores them as small integers times a
+// Encodes Q2_K to Q6_K. Searches for a scale and a minimum of each group, and stores them as small integers times a
 // float16 number. Then computes the nearest codes for the stored scales.
 #include "codec/blocks/codecs.hpp"
 
@@ -25,7 +25,7 @@ HWY_INLINE Numbers SumSquares(const float* x, std::size_t count) {
   return sum;
 }
 
-// Writes the weights of squared errors, if there is an importance matrix, and returns their sum.
+// Computes the weights of squared errors from the importance matrix, and returns their sum.
 template <std::size_t kSize>
 HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   const float* const x = GetGroup<kSize>(block.x, group);
@@ -62,7 +62,7 @@ class RangeGroups {
   explicit HWY_INLINE RangeGroups(const float* x) : x_(x) {}
 
   template <bool kSquares>
-  HWY_INLINE void find(std::size_t group, const float* weights, float first, float step, int tries) {
+  HWY_INLINE void search(std::size_t group, const float* weights, float first, float step, int tries) {
     const auto found =
         FindScaleAndMin<kSize, kLargest, kSquares>(GetGroup<kSize>(x_, group), weights, first, step, tries);
     Put(found.scale, scales_, group);
@@ -73,21 +73,22 @@ class RangeGroups {
   HWY_INLINE const float* scales() const { return scales_; }
   HWY_INLINE const float* mins() const { return mins_; }
 
-  // Sets the rounded scale and minimum.
-  HWY_INLINE void use(std::size_t group, Numbers scale, Numbers min) {
+  // Replaces the scale and the minimum of a group by rounded ones.
+  HWY_INLINE void set_factors(std::size_t group, Numbers scale, Numbers min) {
     Put(scale, scales_, group);
     Put(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
   }
   // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
-  HWY_INLINE Codes code(std::size_t i) const {
+  HWY_INLINE Codes compute_code(std::size_t i) const {
     const std::size_t group = i / kSize;
     const auto x = At(x_, i);
     const auto scale = At(scales_, group);
     const auto code = RoundAndClamp(hn::Div(hn::Add(x, At(mins_, group)), scale), 0, kLargest);
     if (HWY_LIKELY(!lost_[group])) return code;
     const ScaleAndMin found{scale, scale, At(factors_, group), At(starts_, group)};
-    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), found.template code<kLargest>(x), code);
+    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), found.template compute_code<kLargest>(x),
+                          code);
   }
 
  private:
@@ -100,7 +101,7 @@ class RangeGroups {
 };
 
 // Finds codes and a factor so that positive numbers are about code * factor: the largest number gets the code kTop.
-// (Negative numbers become what ggml makes of them.)
+// Negative numbers get the same codes as in ggml.
 template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
@@ -108,13 +109,13 @@ HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
   for (std::size_t i = 0; i < kCount; ++i) max = hn::IfThenElse(hn::Gt(At(numbers, i), max), At(numbers, i), max);
   const auto inverse = hn::IfThenElseZero(hn::Gt(max, Zero()), hn::Div(Set(kLast), max));
   for (std::size_t i = 0; i < kCount; ++i) {
-    codes[i] = hn::Min(SetCode(kTop), hn::And(ToNearest(hn::Mul(inverse, At(numbers, i))), SetCode(255)));
+    codes[i] = hn::Min(SetCode(kTop), hn::And(RoundToNearest(hn::Mul(inverse, At(numbers, i))), SetCode(255)));
   }
   return hn::Div(max, Set(kLast));
 }
 
 void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 84, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 84, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     constexpr std::size_t kSize = 16;
     using Groups = RangeGroups<kSize, 3>;
     HWY_ALIGN float weights[kSize * kMaxLanes];
@@ -127,14 +128,14 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
       const auto mean = hn::Div(SumSquares(block.x, kElements), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
-        groups.template find<true>(g, weights, -0.9F, 0.05F, 36);
+        groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
       }
       scale = FindPositiveCodes<Groups::kGroups, 15>(groups.scales(), sums, scales);
       min = FindPositiveCodes<Groups::kGroups, 15>(groups.mins(), sums, mins);
     } else {
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         for (std::size_t i = 0; i < kSize; ++i) Put(hn::Abs(At(block.x, kSize * g + i)), weights, i);
-        groups.template find<false>(g, weights, -0.5F, 0.1F, 15);
+        groups.template search<false>(g, weights, -0.5F, 0.1F, 15);
       }
       scale = FindCodesOfLargest<Groups::kGroups, 15>(groups.scales(), scales);
       min = FindCodesOfLargest<Groups::kGroups, 15>(groups.mins(), mins);
@@ -142,14 +143,14 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
     scale = to.store_halves(scale, 80);
     min = to.store_halves(min, 82);
     for (std::size_t g = 0; g < Groups::kGroups; ++g)
-      groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
+      groups.set_factors(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
     StoreBytes(to, 0, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(scales[i], hn::ShiftLeft<4>(mins[i])); });
     for (std::size_t half = 0; half < 2; ++half) {
       StoreBytes(to, 16 + 32 * half, 32, [&](std::size_t i) HWY_ATTR {
         const std::size_t first = 128 * half + i;
-        const auto low = hn::Or(groups.code(first), hn::ShiftLeft<2>(groups.code(first + 32)));
-        return hn::Or(low,
-                      hn::Or(hn::ShiftLeft<4>(groups.code(first + 64)), hn::ShiftLeft<6>(groups.code(first + 96))));
+        const auto low = hn::Or(groups.compute_code(first), hn::ShiftLeft<2>(groups.compute_code(first + 32)));
+        return hn::Or(low, hn::Or(hn::ShiftLeft<4>(groups.compute_code(first + 64)),
+                                  hn::ShiftLeft<6>(groups.compute_code(first + 96))));
       });
     }
   });
@@ -170,7 +171,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
     const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
     for (std::size_t g = 0; g < kGroups; ++g) {
       Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
-      groups.template find<true>(g, weights, -0.9F, 0.05F, 36);
+      groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
     }
     scale = FindPositiveCodes<kGroups, 63>(groups.scales(), sums, scales);
     min = FindPositiveCodes<kGroups, 63>(groups.mins(), sums, mins);
@@ -179,7 +180,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
       const float* const x = GetGroup<kSize>(block.x, g);
       const auto average = hn::Sqrt(hn::Div(SumSquares(x, kSize), Set(kSize)));
       for (std::size_t i = 0; i < kSize; ++i) Put(hn::Add(average, hn::Abs(At(x, i))), weights, i);
-      groups.template find<true>(g, weights, first, 0.1F, tries);
+      groups.template search<true>(g, weights, first, 0.1F, tries);
     }
     scale = FindCodesOfLargest<kGroups, 63>(groups.scales(), scales);
     min = FindCodesOfLargest<kGroups, 63>(groups.mins(), mins);
@@ -187,7 +188,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
   scale = to.store_halves(scale, 0);
   min = to.store_halves(min, 2);
   for (std::size_t g = 0; g < kGroups; ++g)
-    groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
+    groups.set_factors(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
   const auto with_high_bits = [](Codes low, Codes high)
                                   HWY_ATTR { return hn::Or(low, hn::ShiftLeft<6>(hn::ShiftRight<4>(high))); };
   StoreBytes(to, 4, 4, [&](std::size_t i) HWY_ATTR { return with_high_bits(scales[i], scales[4 + i]); });
@@ -198,19 +199,19 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
 }
 
 void EncodeQ4_K(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 144, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 144, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     RangeGroups<32, 15> groups(block.x);
     EncodeRangeGroups(block, to, -1.0F, 20, groups);
     for (std::size_t pair = 0; pair < 4; ++pair) {
       StoreBytes(to, 16 + 32 * pair, 32, [&](std::size_t i) HWY_ATTR {
-        return hn::Or(groups.code(64 * pair + i), hn::ShiftLeft<4>(groups.code(64 * pair + 32 + i)));
+        return hn::Or(groups.compute_code(64 * pair + i), hn::ShiftLeft<4>(groups.compute_code(64 * pair + 32 + i)));
       });
     }
   });
 }
 
 void EncodeQ5_K(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 176, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 176, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     RangeGroups<32, 31> groups(block.x);
     EncodeRangeGroups(block, to, -0.5F, 15, groups);
     const auto nibble = SetCode(15);
@@ -220,8 +221,8 @@ void EncodeQ5_K(const BlockRows& rows, std::byte* out) {
       for (std::size_t k = 0; k < 4; ++k) {
         auto bits = SetCode(0);
         for (std::size_t pair = 0; pair < 4; ++pair) {
-          const auto even = groups.code(64 * pair + first + k);
-          const auto odd = groups.code(64 * pair + 32 + first + k);
+          const auto even = groups.compute_code(64 * pair + first + k);
+          const auto odd = groups.compute_code(64 * pair + 32 + first + k);
           low[pair].add(hn::Or(hn::And(even, nibble), hn::ShiftLeft<4>(hn::And(odd, nibble))), k);
           bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(even), static_cast<int>(2 * pair)));
           bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(odd), static_cast<int>(2 * pair + 1)));
@@ -243,24 +244,25 @@ class SymmetricGroups {
 
   explicit HWY_INLINE SymmetricGroups(const float* x) : x_(x) {}
 
-  HWY_INLINE void find(std::size_t group, const float* weights) {
+  HWY_INLINE void search(std::size_t group, const float* weights) {
     const float* const x = GetGroup<kSize>(x_, group);
     const auto found = FindSymmetricScale<kSize, kLargest>(x, weights);
     Put(found.scale, scales_, group);
     for (std::size_t i = 0; i < kSize; ++i)
-      Put(ToNumbers(found.template code<kLargest>(At(x, i))), codes_, kSize * group + i);
+      Put(ConvertToNumbers(found.template compute_code<kLargest>(At(x, i))), codes_, kSize * group + i);
   }
   template <std::size_t kTogether>
-  HWY_INLINE void find_codes(std::size_t first_group) {
+  HWY_INLINE void search_together(std::size_t first_group) {
     const std::size_t lanes = hn::Lanes(Floats());
     float* const codes = codes_ + kSize * first_group * lanes;
-    FindCodes<kSize, kLargest, kTogether>(GetGroup<kSize>(x_, first_group), codes, scales_ + first_group * lanes);
+    FindScalesAndCodes<kSize, kLargest, kTogether>(GetGroup<kSize>(x_, first_group), codes,
+                                                   scales_ + first_group * lanes);
   }
   HWY_INLINE const float* scales() const { return scales_; }
 
-  HWY_INLINE void use(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
+  HWY_INLINE void set_scale(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
   // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
-  HWY_INLINE Codes code(std::size_t i) const {
+  HWY_INLINE Codes compute_code(std::size_t i) const {
     const auto scale = At(scales_, i / kSize);
     const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));
     return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), hn::ConvertTo(Integers(), At(codes_, i)),
@@ -274,7 +276,7 @@ class SymmetricGroups {
 };
 
 void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 110, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 110, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Groups = SymmetricGroups<4>;
     Groups groups(block.x);
     Codes scales[Groups::kGroups];
@@ -285,14 +287,14 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
       const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         Put(WeighByImportance<Groups::kSize>(block, g, mean, weights), sums, g);
-        groups.find(g, weights);
+        groups.search(g, weights);
       }
       const auto found = FindSymmetricScale<Groups::kGroups, 32>(groups.scales(), sums);
       scale = found.scale;
-      for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.code<32>(At(groups.scales(), g));
+      for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.compute_code<32>(At(groups.scales(), g));
     } else {
       constexpr std::size_t kTogether = 4;
-      for (std::size_t g = 0; g < Groups::kGroups; g += kTogether) groups.find_codes<kTogether>(g);
+      for (std::size_t g = 0; g < Groups::kGroups; g += kTogether) groups.search_together<kTogether>(g);
       const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
       const auto none = hn::Eq(peak.value, Zero());
       const auto inverse = hn::Div(Set(-32), peak.value);
@@ -304,7 +306,7 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
     }
     scale = to.store_halves(scale, 108);
     for (std::size_t g = 0; g < Groups::kGroups; ++g)
-      groups.use(g, hn::Mul(scale, ToNumbers(hn::Sub(scales[g], SetCode(32)))));
+      groups.set_scale(g, hn::Mul(scale, ConvertToNumbers(hn::Sub(scales[g], SetCode(32)))));
     StoreBytes(to, 96, 8, [&](std::size_t i) HWY_ATTR {
       return hn::Or(hn::And(scales[i], SetCode(15)), hn::ShiftLeft<4>(scales[8 + i]));
     });
@@ -322,7 +324,7 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
         for (std::size_t half = 0; half < 2; ++half) {
           auto pairs = SetCode(0);
           for (std::size_t j = 0; j < 4; ++j) {
-            const auto code = groups.code(32 * (4 * half + j) + first + k);
+            const auto code = groups.compute_code(32 * (4 * half + j) + first + k);
             pairs = hn::Or(pairs, hn::ShiftLeftSame(hn::And(code, SetCode(3)), static_cast<int>(2 * j)));
             bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<2>(code), static_cast<int>(4 * half + j)));
           }
@@ -337,14 +339,14 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
-  ForLanes<kElements, 210, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 210, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Groups = SymmetricGroups<32>;
     Groups groups(block.x);
     HWY_ALIGN float squares[Groups::kSize * kMaxLanes];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
       const float* const x = GetGroup<Groups::kSize>(block.x, g);
       for (std::size_t i = 0; i < Groups::kSize; ++i) Put(hn::Mul(At(x, i), At(x, i)), squares, i);
-      groups.find(g, block.importance != nullptr ? GetGroup<Groups::kSize>(block.importance, g) : squares);
+      groups.search(g, block.importance != nullptr ? GetGroup<Groups::kSize>(block.importance, g) : squares);
     }
     const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
     const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
@@ -354,8 +356,8 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
     Codes scales[Groups::kGroups];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
       scales[g] =
-          hn::IfThenElseZero(nonzero, hn::Min(SetCode(127), ToNearest(hn::Mul(inverse, At(groups.scales(), g)))));
-      groups.use(g, hn::Mul(scale, ToNumbers(scales[g])));
+          hn::IfThenElseZero(nonzero, hn::Min(SetCode(127), RoundToNearest(hn::Mul(inverse, At(groups.scales(), g)))));
+      groups.set_scale(g, hn::Mul(scale, ConvertToNumbers(scales[g])));
     }
     StoreBytes(to, 192, 16, [&](std::size_t i) HWY_ATTR { return scales[i]; });
     for (std::size_t half = 0; half < 2; ++half) {
@@ -366,8 +368,8 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
           auto nibbles = SetCode(0);
           auto bits = SetCode(0);
           for (std::size_t j = 0; j < 2; ++j) {
-            const auto lower = hn::IfThenElseZero(nonzero, groups.code(128 * half + 32 * j + first + k));
-            const auto upper = hn::IfThenElseZero(nonzero, groups.code(128 * half + 32 * j + 64 + first + k));
+            const auto lower = hn::IfThenElseZero(nonzero, groups.compute_code(128 * half + 32 * j + first + k));
+            const auto upper = hn::IfThenElseZero(nonzero, groups.compute_code(128 * half + 32 * j + 64 + first + k));
             nibbles = hn::Or(hn::And(lower, SetCode(15)), hn::ShiftLeft<4>(hn::And(upper, SetCode(15))));
             low[j].add(nibbles, k);
             bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(lower), static_cast<int>(2 * j)));

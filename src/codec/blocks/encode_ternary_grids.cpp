@@ -1,7 +1,9 @@
-// Encodes IQ1_S, IQ1_M: points of a grid of -1, 0 and 1, to which the type adds an eighth or subtracts one.
+// Encodes IQ1_S, IQ1_M: points of a grid with the coordinates -1, 0 and 1, to which the type adds an eighth or
+// subtracts one.
 //
-// The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0. Sorted numbers become -1, 0 and 1 in this order,
-// so two places in the order say which; all pairs of places are tried, with both signs of the eighth.
+// The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0. The encoder sorts numbers, so that the first ones
+// become -1, the next ones 0, and the last ones 1. It tries all pairs of places where these parts may begin, with both
+// signs of the eighth.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,22 +18,23 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Has the numbers that -1, 0 and 1 stand for: with an eighth added, and subtracted.
+// The numbers that -1, 0 and 1 stand for: with an eighth added, and subtracted.
 constexpr LevelNumbers kPlus = {-0.875F, 0.125F, 1.125F, 0, -0.875F, 0.125F, 1.125F, 0};
 constexpr LevelNumbers kMinus = {-1.125F, -0.125F, 0.875F, 0, -1.125F, -0.125F, 0.875F, 0};
 
-HWY_INLINE Numbers Choose(Choice minus, std::size_t level) {
+HWY_INLINE Numbers GetLevelNumber(Choice minus, std::size_t level) {
   return hn::IfThenElse(minus, Set(kMinus[level]), Set(kPlus[level]));
 }
 HWY_INLINE Numbers LookUpLevel(Choice minus, Codes level) {
   const auto is = [&](int which) HWY_ATTR { return hn::RebindMask(Floats(), hn::Eq(level, SetCode(which))); };
-  return hn::IfThenElse(is(0), Choose(minus, 0), hn::IfThenElse(is(1), Choose(minus, 1), Choose(minus, 2)));
+  return hn::IfThenElse(is(0), GetLevelNumber(minus, 0),
+                        hn::IfThenElse(is(1), GetLevelNumber(minus, 1), GetLevelNumber(minus, 2)));
 }
 HWY_INLINE Choice IsSet(Codes bits, int bit) {
   return hn::RebindMask(Floats(), hn::Ne(hn::And(bits, SetCode(bit)), SetCode(0)));
 }
 
-// Holds a group of numbers in each lane, and these in ascending order; of equal numbers, the first first.
+// Holds a group of numbers in each lane, in ascending order. Equal numbers keep their order.
 template <std::size_t kSize>
 struct SortedGroup {
   HWY_ALIGN float weights[kSize * kMaxLanes];
@@ -56,7 +59,7 @@ struct SortedGroup {
   }
 
  private:
-  // Swaps elements i and j of the order if they are not in it.
+  // Swaps sorted elements i and j if they are not in ascending order.
   HWY_INLINE void order(std::size_t i, std::size_t j) {
     const auto first = At(sorted, i), second = At(sorted, j);
     const auto first_place = At(places, i), second_place = At(places, j);
@@ -109,7 +112,8 @@ struct Split {
   }
 };
 
-// Tries all splits of a group with one sign of the eighth, by sums over the starts of the order.
+// Tries all splits of a group, with one sign of the eighth for the whole group. Sums over the first i sorted numbers,
+// for each i, make a try fast.
 template <std::size_t kSize>
 HWY_INLINE void TrySplitsOfOneSign(const SortedGroup<kSize>& group, int all_minus, Split& best) {
   HWY_ALIGN float products[(kSize + 1) * kMaxLanes];
@@ -142,7 +146,7 @@ HWY_INLINE void TrySplitsOfOneSign(const SortedGroup<kSize>& group, int all_minu
   }
 }
 
-// Holds sums over the starts of the order of a group, of the numbers in one of its two eights.
+// Holds sums over the first i sorted numbers of a group, for each i, but only of numbers in one of its two eights.
 template <std::size_t kSize>
 struct EightSums {
   HWY_ALIGN float products[(kSize + 1) * kMaxLanes];
@@ -175,7 +179,7 @@ struct EightSums {
   }
 };
 
-// Tries all splits of a group of two eights, each with its own sign of the eighth that is added.
+// Tries all splits of a group of sixteen numbers. Each eight of them has its own sign of the added eighth.
 template <std::size_t kSize>
 HWY_INLINE void TrySplitsOfTwoSigns(const SortedGroup<kSize>& group, Split& best) {
   const std::array<const LevelNumbers*, 2> levels = {&kPlus, &kMinus};
@@ -216,8 +220,8 @@ struct TernaryGroup {
   HWY_INLINE hn::Vec<Words> point(std::size_t p) const { return hn::Load(Words(), points + p * hn::Lanes(Floats())); }
   HWY_INLINE Codes index(std::size_t p) const { return GetIndex(point(p)); }
 
-  // Returns the number that stands for element i.
-  HWY_INLINE Numbers number(std::size_t i) const {
+  // Returns the number that the codes of element i stand for, before scaling.
+  HWY_INLINE Numbers look_up_number(std::size_t i) const {
     return LookUpLevel(IsSet(minus, 1 << (i / 8)), GetLevel<3>(point(i / 8), i % 8));
   }
 
@@ -236,7 +240,7 @@ struct TernaryGroup {
   }
 
  private:
-  // Returns to the order of the group.
+  // Computes the levels of the split, in the original order of the group.
   static HWY_INLINE void find_levels(const SortedGroup<kSize>& group, const Split& split, Choice negative,
                                      std::int32_t* levels) {
     HWY_ALIGN std::int32_t sorted[kMaxLanes];
@@ -269,7 +273,7 @@ struct TernaryGroup {
     }
   }
 
-  // Computes the scale for points that are not those of the split.
+  // Computes the scale again if a point differs from the split.
   HWY_INLINE void refit(const float* x, const SortedGroup<kSize>& group, Choice something) {
     auto any_off = point(0);
     for (std::size_t p = 1; p < kPoints; ++p) any_off = hn::Or(any_off, point(p));
@@ -277,7 +281,7 @@ struct TernaryGroup {
     auto products = Zero();
     auto squares = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto code = number(i);
+      const auto code = look_up_number(i);
       const auto weighted = hn::Mul(At(group.weights, i), code);
       products = hn::Add(products, hn::Mul(weighted, At(x, i)));
       squares = hn::Add(squares, hn::Mul(weighted, code));
@@ -288,13 +292,13 @@ struct TernaryGroup {
   }
 };
 
-HWY_INLINE Numbers ComputeTernaryMean(const float* x) {
+HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
   auto sum = Zero();
   for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
   return hn::Mul(sum, Set(2.0F / kElements));
 }
 
-// Returns the code of a scale: 2 * code + 1 units.
+// Returns the code of a scale that is about 2 * code + 1 units.
 HWY_INLINE Codes FindOddCode(Numbers inverse_unit, Numbers scale) {
   return RoundAndClamp(hn::Mul(Set(0.5F), hn::Sub(hn::Mul(inverse_unit, scale), Set(1))), 0, 7);
 }
@@ -304,9 +308,9 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
   constexpr std::size_t kGroups = kElements / kGroup;
   const GridNeighbours& grid = get_iq1_neighbours();
   const ScaledRows scaled(rows);
-  ForLanes<kElements, 50, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 50, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Group = TernaryGroup<kGroup>;
-    const auto mean = ComputeTernaryMean(block.x);
+    const auto mean = ComputeTwiceMeanSquare(block.x);
     const std::size_t lanes = hn::Lanes(Floats());
     HWY_ALIGN float scales[kGroups * kMaxLanes];
     HWY_ALIGN std::int32_t high[kGroups * kMaxLanes];
@@ -347,9 +351,9 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
   constexpr std::size_t kGroups = kElements / kGroup;
   const GridNeighbours& grid = get_iq1_neighbours();
   const ScaledRows scaled(rows);
-  ForLanes<kElements, 56, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+  EncodeLanes<kElements, 56, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     using Group = TernaryGroup<kGroup>;
-    const auto mean = ComputeTernaryMean(block.x);
+    const auto mean = ComputeTwiceMeanSquare(block.x);
     const std::size_t lanes = hn::Lanes(Floats());
     HWY_ALIGN float scales[kGroups * kMaxLanes];
     HWY_ALIGN float numbers[kElements * kMaxLanes];
@@ -366,7 +370,7 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
       const Group group(grid, x, sorted, 1e-7F, best);
       for (std::size_t p = 0; p < 2; ++p) to.store_bytes(group.index(p), 2 * g + p);
       for (std::size_t i = 0; i < kGroup; ++i) {
-        Put(group.number(i), numbers, kGroup * g + i);
+        Put(group.look_up_number(i), numbers, kGroup * g + i);
         Put(At(sorted.weights, i), weights, kGroup * g + i);
       }
       const auto both = hn::Or(hn::ShiftRight<8>(group.index(0)), hn::ShiftLeft<4>(hn::ShiftRight<8>(group.index(1))));
@@ -387,7 +391,7 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
     for (std::size_t g = 0; g < kGroups; ++g) {
       const auto code = FindOddCode(inverse, At(scales, g));
       words[g / 4] = hn::Or(words[g / 4], hn::ShiftLeftSame(code, static_cast<int>(3 * (g % 4))));
-      const auto units = ToNumbers(hn::Add(hn::Add(code, code), SetCode(1)));
+      const auto units = ConvertToNumbers(hn::Add(hn::Add(code, code), SetCode(1)));
       for (std::size_t i = kGroup * g; i < kGroup * (g + 1); ++i) {
         const auto number = hn::Mul(At(numbers, i), units);
         const auto weighted = hn::Mul(At(weights, i), number);
@@ -398,7 +402,7 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
       to.store_bytes(hn::Or(hn::Load(Integers(), high + g * lanes), sign), 32 + g);
     }
     factor = hn::IfThenElse(hn::Gt(squares, Zero()), hn::Div(products, squares), factor);
-    // The float16 factor has four bits in each word, above the scales.
+    // Each word has four bits of the float16 factor above its scales.
     HWY_ALIGN float factors[kMaxLanes];
     HWY_ALIGN std::int32_t halves[kMaxLanes];
     hn::Store(hn::Mul(factor, Set(1.1125F)), Floats(), factors);

@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// The table expands eight signs, a bit each, to bytes: bit 1 is minus and becomes 0xff.
+// Expands eight bits to bytes: a set bit means minus and becomes 0xff.
 constexpr auto kSigns = [] {
   std::array<std::uint64_t, 256> signs{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -23,7 +23,7 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-// Has eight signs for each set of seven. The eighth sign makes the number of minus signs even.
+// Expands seven signs to eight. The eighth makes the number of minus signs even.
 constexpr auto kEvenSigns = [] {
   std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)
@@ -31,7 +31,7 @@ constexpr auto kEvenSigns = [] {
   return signs;
 }();
 
-// Returns eight nonzero coordinates with their signs.
+// Applies signs to eight nonzero coordinates.
 HWY_INLINE std::uint64_t ApplySigns(std::uint64_t point, std::uint64_t signs) {
   return (point ^ signs) + (signs & 0x0101010101010101U);
 }

@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::size_t kMostDistances = 256;  // squares of at most 4 * 7^2 or 8 * 2^2
 
-// Holds a grid whose coordinates are places in the list of its possible numbers.
+// Holds a grid. Each coordinate is an index into the sorted list of numbers that occur in the grid.
 struct Levels {
-  std::size_t count = 0;                               // of possible numbers
+  std::size_t count = 0;                               // of different numbers
   std::size_t coordinates = 0;                         // of a point
-  std::vector<std::array<std::uint8_t, 8>> of_points;  // the first `coordinates` of each count
+  std::vector<std::array<std::uint8_t, 8>> of_points;  // each uses its first `coordinates` numbers
 
   std::size_t bits() const { return count > 4 ? 3 : 2; }
 
-  // Returns how many places the coordinates [0, `coordinates`) can make.
+  // Returns how many places there are with `some` coordinates.
   std::size_t count_places(std::size_t some) const {
     std::size_t places = 1;
     for (std::size_t i = 0; i < some; ++i) places *= count;
@@ -44,8 +44,8 @@ Levels find_levels(const std::array<Point, kPoints>& grid) {
   return levels;
 }
 
-// Computes the squared distances of all points from all places, in half of the coordinates: from `first` on. Point p
-// and place q have the element q * points + p.
+// Computes the squared distances of all points from all places, in half of the coordinates: from `first` on. The
+// distance of point p from place q is element q * (number of points) + p.
 std::vector<std::uint8_t> compute_half_distances(const Levels& levels, std::size_t first) {
   const std::size_t half = levels.coordinates / 2;
   std::vector<std::uint8_t> distances;
@@ -63,7 +63,7 @@ std::vector<std::uint8_t> compute_half_distances(const Levels& levels, std::size
   return distances;
 }
 
-// Appends the points at the `nearest` smallest of the distances.
+// Appends the points that have one of the `nearest` smallest distances, then pads the list to a multiple of kListStep.
 void append_nearest(std::span<const std::uint8_t> distances, std::size_t nearest, std::span<const std::uint32_t> words,
                     std::vector<std::uint32_t>& out) {
   std::array<bool, kMostDistances> occurs{};
@@ -79,7 +79,7 @@ void append_nearest(std::span<const std::uint8_t> distances, std::size_t nearest
   while ((out.size() - begin) % GridNeighbours::kListStep != 0) out.push_back(out[begin]);
 }
 
-// `nearest` is the number of distances that count.
+// `nearest` is how many different distances the list of a place may have.
 template <typename Point, std::size_t kPoints>
 GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size_t nearest) {
   const Levels levels = find_levels(grid);
@@ -113,7 +113,7 @@ GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size
 
 }  // namespace
 
-// How many distances count is ggml's choice for each grid.
+// The numbers of distances are ggml's choices.
 
 const GridNeighbours& get_iq2_xxs_neighbours() {
   static const GridNeighbours all = find_neighbours(kGridIq2Xxs, 2);

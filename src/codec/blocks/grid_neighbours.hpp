@@ -8,12 +8,12 @@
 
 namespace poise {
 
-// A place has coordinates from 0 to levels - 1, and the number sum(coordinate i * levels^i). The list of a place that
-// is a point has only this point. Other lists have the points at the nearest distances, ordered by distance, then by
-// index. Their length is a multiple of kListStep: copies of the first point fill them up.
+// A place has coordinates from 0 to levels - 1, and its number is sum(coordinate i * levels^i). The list of a place
+// that is a point has only this point. Other lists have the points at the nearest distances, ordered by distance, then
+// by index. Their length is a multiple of kListStep: copies of the first point fill them up.
 //
-// A point is a word: from bit kIndexShift on its index in the grid, below it its coordinates, the first in the lowest
-// bits: two bits each for three levels, three for eight.
+// A point is a word. Its index in the grid begins at bit kIndexShift; the lower bits have its coordinates, the first in
+// the lowest bits. A coordinate has two bits if there are three levels, and three bits if there are eight.
 struct GridNeighbours {
   static constexpr std::size_t kListStep = 8;
   static constexpr unsigned kIndexShift = 16;
@@ -26,8 +26,7 @@ struct GridNeighbours {
   }
 };
 
-// These compute the lists at the first call, at most 1.5 MB each, and return the same lists afterwards. Any number of
-// threads may call them.
+// Each function computes its lists, at most 1.5 MB, at the first call. Any number of threads may call it.
 const GridNeighbours& get_iq2_xxs_neighbours();
 const GridNeighbours& get_iq2_xs_neighbours();
 const GridNeighbours& get_iq2_s_neighbours();

@@ -1,4 +1,4 @@
-// The choice of grid points for numbers, once for each kind of processor. Encoders of IQ1 to IQ3 share it.
+// Chooses grid points for numbers, for the encoders of IQ1 to IQ3. Highway compiles this for each kind of processor.
 #if defined(POISE_GRID_POINTS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_GRID_POINTS
 #undef POISE_GRID_POINTS
@@ -19,8 +19,8 @@ namespace poise::HWY_NAMESPACE {
 
 using Words = hn::RebindToUnsigned<Floats>;
 
-// Holds rows whose importance has a usual size: the searches multiply sums of products with it, which would overflow or
-// underflow. The factor is a power of 4, so that neither sums nor square roots of weights are rounded otherwise.
+// Holds rows whose importance is scaled to a usual size, because products with a huge or tiny importance would overflow
+// or underflow in the searches. The factor is a power of 4, so that sums and square roots of weights round as before.
 class ScaledRows {
  public:
   explicit ScaledRows(const BlockRows& rows) : rows_(rows) {
@@ -45,25 +45,25 @@ class ScaledRows {
   std::vector<float> scaled_;
 };
 
-// Marks a point that replaces a place (rounded coordinates) which the grid does not have.
+// Marks a point whose place (rounded coordinates) was not in the grid.
 constexpr std::uint32_t kOffGrid = 1U << 31;
 
-// Holds the numbers that the levels of a coordinate stand for. Three levels have two bits in a word, and are here
-// twice, since a lookup takes three bits.
+// Holds the numbers that the levels of a coordinate stand for. Three levels are here twice: a lookup uses three bits,
+// but these levels have two bits in a word.
 using LevelNumbers = std::array<float, 8>;
 
 template <int kLevels>
 constexpr std::size_t kLevelBits = kLevels == 3 ? 2 : 3;
 
-// Names some numbers of one lane, `stride` apart, and the weights of their errors.
+// Refers to numbers of one lane, `stride` apart, and the weights of their errors.
 struct LaneNumbers {
   const float* x;
   const float* weights;
   std::size_t stride;
 };
 
-// Returns the point of a list with the least weighted squared error from x / scale, the first of several. Each sum is
-// in the order of the coordinates.
+// Returns the first point of a list with the least weighted squared error of scale * coordinates from x. Adds errors in
+// the order of the coordinates.
 template <std::size_t kCoordinates, int kLevels>
 HWY_INLINE std::uint32_t FindNearestPoint(std::span<const std::uint32_t> list, const LaneNumbers& numbers, float scale,
                                           const LevelNumbers& levels) {
@@ -132,7 +132,7 @@ HWY_INLINE Codes GetIndex(hn::Vec<Words> points) {
   return hn::BitCast(Integers(), hn::And(index, hn::Set(Words(), 0x7fff)));
 }
 
-// Computes the number of a place from its coordinates: level(i) gives coordinate i of each lane.
+// Computes the number of a place from its coordinates: level(i) returns coordinate i of each lane.
 template <std::size_t kCoordinates, int kLevels, typename Level>
 HWY_INLINE Codes ComputePlace(Level level) {
   auto place = SetCode(0);
@@ -146,8 +146,8 @@ HWY_INLINE Codes ComputePlace(Level level) {
   return place;
 }
 
-// Chooses a point for the place in each lane: itself, or the best one of its list. Where `wanted` is 0, the point is
-// any point. levels(lane) returns the numbers of the levels.
+// Chooses a point for the place in each lane: the place itself, if it is a point, or the best point of its list. Lanes
+// where `wanted` is false get any point. levels(lane) returns the numbers of the levels.
 template <std::size_t kCoordinates, int kLevels, typename LevelsOf>
 HWY_INLINE hn::Vec<Words> ChoosePoints(const GridNeighbours& grid, Codes places, const float* x, const float* weights,
                                        Numbers scales, Choice wanted, LevelsOf levels) {

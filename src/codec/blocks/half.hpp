@@ -1,4 +1,5 @@
-// Converts float16 scales of blocks fast, with the same results as numeric/float_formats.hpp.
+// Converts float16 scales of blocks fast. Results are those of numeric/float_formats.hpp, except that a signaling NaN
+// stays signaling.
 #pragma once
 
 #include <bit>

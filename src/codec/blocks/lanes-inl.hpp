@@ -1,5 +1,5 @@
-// Functions that encoders of blocks share, compiled for each kind of processor. Each lane of a vector encodes one
-// block. It does what ggml does, operation by operation, so that results are equal bit by bit.
+// Functions that encoders of blocks share. Highway compiles them for each kind of processor. Each lane of a vector
+// encodes one block, with the same operations as ggml, so that results are equal bit by bit.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -37,7 +37,7 @@ HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
 HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
 
-// Adding this number to x leaves the integer nearest to x in the low bits, ties to even. ggml rounds in this way.
+// After adding this number to x, the low bits have the integer nearest to x, ties to even. ggml rounds in this way.
 constexpr float kShift = 0x1.8p23F;
 
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
@@ -49,15 +49,15 @@ HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
 }
 
 // Rounds any x to an integer, as ggml does: numbers beyond 2^22 become some integer.
-HWY_INLINE Codes ToNearest(Numbers x) {
+HWY_INLINE Codes RoundToNearest(Numbers x) {
   const auto bits = hn::BitCast(Integers(), hn::Add(x, Set(kShift)));
   return hn::Sub(hn::And(bits, SetCode(0x007fffff)), SetCode(0x00400000));
 }
 HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) {
-  return hn::Min(SetCode(highest), hn::Max(SetCode(lowest), ToNearest(x)));
+  return hn::Min(SetCode(highest), hn::Max(SetCode(lowest), RoundToNearest(x)));
 }
 
-HWY_INLINE Numbers ToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
+HWY_INLINE Numbers ConvertToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
 
 // Converts to int as C does on x86-64: rounds towards zero; numbers outside int give 0 in the low bits.
 HWY_INLINE Codes Truncate(Numbers x) {
@@ -66,14 +66,14 @@ HWY_INLINE Codes Truncate(Numbers x) {
 
 // Rounds as C's round() does, halves away from zero, to an int.
 HWY_INLINE Codes RoundHalvesAway(Numbers x) {
-  // Adds the float32 number before a half: with a half itself, 0.49999997 would become 1.
+  // Adds the largest float32 number below a half. With a half, 0.49999997 would become 1.
   return Truncate(hn::Add(x, hn::CopySign(Set(0x1.fffffep-2F), x)));
 }
 
 // Returns 1 / x, or 0 for 0.
-HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
+HWY_INLINE Numbers InvertOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// Refers to the output: a block for each lane; `live` is smaller than the number of lanes at the end.
+// Refers to output blocks, one for each of the first `live` lanes. Only the last vector has lanes without a block.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
@@ -104,7 +104,7 @@ struct LaneOutput {
   }
 };
 
-// Stores bytes of each block, four at a time: byte(i) gives byte i in its low eight bits.
+// Stores bytes of each block, four at a time: the low eight bits of byte(i) are byte i.
 template <typename Byte>
 HWY_INLINE void StoreBytes(const LaneOutput& out, std::size_t offset, std::size_t count, Byte byte) {
   const auto mask = SetCode(255);
@@ -118,7 +118,7 @@ HWY_INLINE void StoreBytes(const LaneOutput& out, std::size_t offset, std::size_
 }
 
 // Transposes blocks: element i of block b goes to lanes[i * (number of lanes) + b]. Requires: count is a multiple of 4.
-HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::size_t count, float* lanes) {
+HWY_INLINE void TransposeToLanes(const std::array<const float*, kMaxLanes>& blocks, std::size_t count, float* lanes) {
 #if HWY_TARGET == HWY_SCALAR
   std::memcpy(lanes, blocks[0], count * sizeof(float));
 #else
@@ -145,24 +145,23 @@ HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::
 #endif
 }
 
-// Computes the mean squares of rows, each summed in order.
+// Computes the mean squares of rows. Adds the squares of a row in order, as ggml does.
 class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Returns the mean square of a row. Requires: calls are in the order of rows, but the most recent rows may be
-  // repeated.
+  // Returns the mean square of a row. Requires: calls are in the order of rows, but may repeat the most recent rows.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
   }
 
  private:
-  // If rows have one block each, the lanes of a vector need this many means at most, and so does the vector before it.
+  // A vector needs at most kMaxLanes means; advance() may compute as many for the next vector.
   static constexpr std::size_t kAtOnce = 2 * kMaxLanes;
 
-  // Computes the mean squares of several rows at once, if there are enough: the steps of one sum are sequential, but
-  // those of several sums overlap.
+  // Computes the mean squares of several rows at once, if there are enough, because the steps of one sum are
+  // sequential, but those of several sums overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;
@@ -185,7 +184,7 @@ class RowMeans {
   std::array<float, kAtOnce> means_;
 };
 
-// Holds the input: a block in each lane.
+// Refers to the input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // element i of each block
   const float* importance;  // the weights of their squared errors, or null
@@ -194,7 +193,7 @@ struct LaneBlocks {
 
 // Calls encode(LaneBlocks, LaneOutput) for all blocks of the rows.
 template <std::size_t kElements, std::size_t kBytes, bool kRowMeans, typename Encode>
-HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
+HWY_INLINE void EncodeLanes(const BlockRows& rows, std::byte* out, Encode encode) {
   HWY_ALIGN float x[kElements * kMaxLanes];
   HWY_ALIGN float importance[kElements * kMaxLanes];
   HWY_ALIGN float means[kMaxLanes] = {};
@@ -208,21 +207,21 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
     std::array<const float*, kMaxLanes> from;
     for (std::size_t lane = 0; lane < lanes; ++lane)
       from[lane] = rows.values + (first + std::min(lane, live - 1)) * kElements;
-    ToLanes(from, kElements, x);
+    TransposeToLanes(from, kElements, x);
     if (weighs) {
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         const std::size_t block = first + std::min(lane, live - 1);
         from[lane] = rows.importance + block % per_row * kElements;
         if (kRowMeans) means[lane] = row_means(block / per_row);
       }
-      ToLanes(from, kElements, importance);
+      TransposeToLanes(from, kElements, importance);
     }
     encode(LaneBlocks{x, weighs ? importance : nullptr, hn::Load(Floats(), means)},
            LaneOutput{out + first * kBytes, kBytes, live});
   }
 }
 
-// Finds the element of largest magnitude; of several, the first one.
+// Finds the first element of largest magnitude.
 struct Peak {
   Numbers magnitude, value;
 

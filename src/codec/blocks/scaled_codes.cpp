@@ -18,11 +18,11 @@ struct Nibbles {
   Bytes16 low, high;
 
   explicit HWY_INLINE Nibbles(const std::byte* from)
-      : low(Bytes16::load(from) & Bytes16::all(15)), high(Bytes16::load(from).shift_right<4>()) {}
+      : low(Bytes16::load(from) & Bytes16::fill(15)), high(Bytes16::load(from).shift_right<4>()) {}
 };
 
 // Writes 16 to byte i if bit i of the 32 bits at `from` is set, else 0.
-HWY_INLINE void SpreadFifthBits(const std::byte* from, std::uint8_t* out) {
+HWY_INLINE void ExpandFifthBits(const std::byte* from, std::uint8_t* out) {
   static constexpr auto kSpread = [] {
     std::array<std::uint64_t, 256> spread{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -37,8 +37,8 @@ void DecodeQ4_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   for (; count > 0; --count, block += 18, out += kElements) {
     const Nibbles nibbles(block + 2);
-    (nibbles.low - Bytes16::all(8)).store(codes);
-    (nibbles.high - Bytes16::all(8)).store(codes + 16);
+    (nibbles.low - Bytes16::fill(8)).store(codes);
+    (nibbles.high - Bytes16::fill(8)).store(codes + 16);
     const float scale = load_half(block);
     Scale<kElements, kElements>(codes, &scale, out);
   }
@@ -60,10 +60,10 @@ void DecodeQ5_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t fifth[kElements];
   for (; count > 0; --count, block += 22, out += kElements) {
-    SpreadFifthBits(block + 2, fifth);
+    ExpandFifthBits(block + 2, fifth);
     const Nibbles nibbles(block + 6);
-    ((nibbles.low | Bytes16::load(fifth)) - Bytes16::all(16)).store(codes);
-    ((nibbles.high | Bytes16::load(fifth + 16)) - Bytes16::all(16)).store(codes + 16);
+    ((nibbles.low | Bytes16::load(fifth)) - Bytes16::fill(16)).store(codes);
+    ((nibbles.high | Bytes16::load(fifth + 16)) - Bytes16::fill(16)).store(codes + 16);
     const float scale = load_half(block);
     Scale<kElements, kElements>(codes, &scale, out);
   }
@@ -73,7 +73,7 @@ void DecodeQ5_1(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t fifth[kElements];
   for (; count > 0; --count, block += 24, out += kElements) {
-    SpreadFifthBits(block + 4, fifth);
+    ExpandFifthBits(block + 4, fifth);
     const Nibbles nibbles(block + 8);
     (nibbles.low | Bytes16::load(fifth)).store(codes);
     (nibbles.high | Bytes16::load(fifth + 16)).store(codes + 16);

@@ -1,7 +1,7 @@
-// Searches scales with the least weighted squared error, as ggml does; compiled for each kind of processor. A lane of a
-// vector is a group of numbers.
+// Searches for scales with the least weighted squared error, as ggml does. Each lane of a vector works on one group of
+// numbers. Highway compiles this for each kind of processor.
 //
-// Sums are in ggml's order, and each term is rounded as in ggml: w * x * code is (w * x) * code.
+// Adds numbers in ggml's order, and rounds each term as ggml does: w * x * code is (w * x) * code.
 #if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_SEARCHES
 #undef POISE_BLOCK_SEARCHES
@@ -27,13 +27,13 @@ struct SymmetricScale {
   Numbers zero;    // kLargest, or 0 if all codes are 0
 
   template <int kLargest>
-  HWY_INLINE Codes code(Numbers x) const {
+  HWY_INLINE Codes compute_code(Numbers x) const {
     return hn::ConvertTo(Integers(), hn::Add(RoundBetween(hn::Mul(factor, x), -kLargest, kLargest - 1), zero));
   }
 };
 
-// Tries nineteen scales near the one with which the number of largest magnitude gets the code 0, and returns the best
-// one by least squares.
+// Tries nineteen scales, and returns the best one by least squares. With the first scale, the number of largest
+// magnitude gets the code 0; the other scales are near it.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
   const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
@@ -68,11 +68,11 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
           hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// Finds the scales of contiguous groups of kSize numbers, as in SymmetricScale, by changing codes one at a time. The
-// weights are the squares of the numbers. The steps for a group are sequential, and those for several groups overlap.
-// Writes codes, as numbers, to `codes`, and scales to `scales`.
+// Finds the scales and codes of contiguous groups of kSize numbers, as in SymmetricScale, by changing codes one at a
+// time. Weights errors by the squares of the numbers. Handles kTogether groups, so that their sequential steps overlap.
+// Writes the codes as float32 numbers.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
-HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
+HWY_INLINE void FindScalesAndCodes(const float* x, float* codes, float* scales) {
   struct State {
     Numbers sum_lx, sum_l2, nothing;
   };
@@ -106,7 +106,8 @@ HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
         const auto code = At(codes, i);
         const auto rest_lx = hn::Sub(state.sum_lx, hn::Mul(product, code));
         const auto rest_l2 = hn::Sub(state.sum_l2, hn::Mul(hn::Mul(weight, code), code));
-        const auto other = ToNumbers(RoundAndClamp(hn::Div(hn::Mul(value, rest_l2), rest_lx), -kLargest, kLargest - 1));
+        const auto other =
+            ConvertToNumbers(RoundAndClamp(hn::Div(hn::Mul(value, rest_l2), rest_lx), -kLargest, kLargest - 1));
         const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
         const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
         const auto differs = Both(hn::Gt(rest_lx, Zero()), hn::Ne(other, code));
@@ -139,11 +140,12 @@ struct ScaleAndMin {
   Numbers start;
 
   template <int kLargest>
-  HWY_INLINE Codes code(Numbers x) const {
+  HWY_INLINE Codes compute_code(Numbers x) const {
     return hn::ConvertTo(Integers(), RoundBetween(hn::Mul(factor, hn::Sub(x, start)), 0, kLargest));
   }
 };
 
+// Finds the scale and minimum with the least weighted error: squared if kSquares, else absolute.
 template <std::size_t kSize, int kLargest, bool kSquares>
 HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, float first_try, float step, int tries) {
   constexpr auto kTop = static_cast<float>(kLargest);
@@ -164,7 +166,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
   const auto only_min = min;
 
   HWY_ALIGN float codes[kSize * kMaxLanes];
-  const auto error = [&](Numbers scale, Numbers offset) HWY_ATTR {
+  const auto compute_error = [&](Numbers scale, Numbers offset) HWY_ATTR {
     auto sum = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
       const auto difference = hn::Sub(hn::Add(hn::Mul(scale, At(codes, i)), offset), At(x, i));
@@ -175,18 +177,18 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
   };
 
   // If the range is so small that the factor is infinite, all codes are 0, as in ggml.
-  const auto finite = [](Numbers number) HWY_ATTR {
+  const auto clear_infinity = [](Numbers number) HWY_ATTR {
     return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number);
   };
   auto factor = hn::Div(Set(kTop), hn::Sub(max, min));
   auto scale = hn::Div(Set(1), factor);
-  factor = finite(factor);
+  factor = clear_infinity(factor);
   auto start = min;
   for (std::size_t i = 0; i < kSize; ++i)
     Put(RoundBetween(hn::Mul(factor, hn::Sub(At(x, i), start)), 0, kLargest), codes, i);
-  auto best = error(scale, min);
+  auto best = compute_error(scale, min);
   for (int i = 0; i <= tries; ++i) {
-    const auto other = finite(hn::Div(Set(first_try + step * static_cast<float>(i) + kTop), hn::Sub(max, min)));
+    const auto other = clear_infinity(hn::Div(Set(first_try + step * static_cast<float>(i) + kTop), hn::Sub(max, min)));
     auto sum_l = Zero();
     auto sum_l2 = Zero();
     auto sum_xl = Zero();
@@ -205,7 +207,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
     const auto positive = hn::Gt(new_min, Zero());
     new_scale = hn::IfThenElse(positive, hn::Div(sum_xl, sum_l2), new_scale);
     new_min = hn::IfThenZeroElse(positive, new_min);
-    const auto loss = error(new_scale, new_min);
+    const auto loss = compute_error(new_scale, new_min);
     const auto better = Both(hn::Gt(determinant, Zero()), hn::Lt(loss, best));
     best = hn::IfThenElse(better, loss, best);
     scale = hn::IfThenElse(better, new_scale, scale);
@@ -228,21 +230,21 @@ HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes
   for (std::size_t i = 0; i < kSize; ++i) max = hn::IfThenElse(hn::Gt(max, At(x, i)), max, At(x, i));
   const auto nothing = hn::Lt(max, Set(kNearlyZero));
   auto factor = hn::Div(Set(kTop), max);
-  const auto loss = [&](Numbers inverse, Numbers scale, bool first) HWY_ATTR {
+  const auto compute_loss = [&](Numbers inverse, Numbers scale, bool first) HWY_ATTR {
     auto sum = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto rounded = ToNearest(hn::Mul(inverse, At(x, i)));
+      const auto rounded = RoundToNearest(hn::Mul(inverse, At(x, i)));
       const auto code = first ? hn::And(rounded, byte) : hn::Min(largest, rounded);
-      const auto difference = hn::Sub(At(x, i), hn::Mul(scale, ToNumbers(code)));
+      const auto difference = hn::Sub(At(x, i), hn::Mul(scale, ConvertToNumbers(code)));
       sum = hn::Add(sum, hn::Mul(hn::Mul(At(weights, i), difference), difference));
     }
     return sum;
   };
-  auto best = loss(factor, hn::Div(Set(1), factor), true);
+  auto best = compute_loss(factor, hn::Div(Set(1), factor), true);
   for (int step = -4; step <= 4; ++step) {
     if (step == 0) continue;
     const auto other = hn::Div(Set(0.1F * static_cast<float>(step) + kTop), max);
-    const auto sum = loss(other, hn::Div(Set(1), other), false);
+    const auto sum = compute_loss(other, hn::Div(Set(1), other), false);
     const auto better = hn::Lt(sum, best);
     best = hn::IfThenElse(better, sum, best);
     factor = hn::IfThenElse(better, other, factor);
@@ -250,9 +252,9 @@ HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes
   auto sum_lx = Zero();
   auto sum_l2 = Zero();
   for (std::size_t i = 0; i < kSize; ++i) {
-    const auto rounded = hn::Min(largest, ToNearest(hn::Mul(factor, At(x, i))));
+    const auto rounded = hn::Min(largest, RoundToNearest(hn::Mul(factor, At(x, i))));
     codes[i] = hn::And(rounded, byte);
-    const auto code = ToNumbers(rounded);
+    const auto code = ConvertToNumbers(rounded);
     const auto weight = At(weights, i);
     sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, At(x, i)), code));
     sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
@@ -263,11 +265,11 @@ HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes
       const auto value = At(x, i);
       const auto weight = At(weights, i);
       const auto product = hn::Mul(weight, value);
-      const auto code = ToNumbers(codes[i]);
+      const auto code = ConvertToNumbers(codes[i]);
       const auto rest_lx = hn::Sub(sum_lx, hn::Mul(product, code));
       const auto rest_l2 = hn::Sub(sum_l2, hn::Mul(hn::Mul(weight, code), code));
-      const auto rounded = hn::Min(largest, ToNearest(hn::Div(hn::Mul(value, rest_l2), rest_lx)));
-      const auto other = ToNumbers(rounded);
+      const auto rounded = hn::Min(largest, RoundToNearest(hn::Div(hn::Mul(value, rest_l2), rest_lx)));
+      const auto other = ConvertToNumbers(rounded);
       const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
       const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
       const auto possible = Both(Both(hn::Gt(rest_lx, Zero()), hn::Gt(rest_l2, Zero())), hn::Ne(other, code));

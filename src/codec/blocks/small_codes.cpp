@@ -82,8 +82,8 @@ void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
 // scale.
 void DecodeTq2_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];
-  const Bytes16 mask = Bytes16::all(3);
-  const Bytes16 one = Bytes16::all(1);
+  const Bytes16 mask = Bytes16::fill(3);
+  const Bytes16 one = Bytes16::fill(1);
   for (; count > 0; --count, block += 66, out += 256) {
     for (std::size_t i = 0; i < 64; i += 16) {
       const Bytes16 four = Bytes16::load(block + i);

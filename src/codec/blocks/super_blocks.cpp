@@ -17,8 +17,8 @@ constexpr std::size_t kElements = 256;
 // Reads codes of two bits: 32 neighbours are in bits 0 and 1 of 32 bytes, the next 32 in bits 2 and 3 of the same
 // bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
 template <typename Use>
-HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
-  const Bytes16 mask = Bytes16::all(3);
+HWY_INLINE void ReadTwoBitCodes(const std::byte* from, Use use) {
+  const Bytes16 mask = Bytes16::fill(3);
   for (std::size_t half = 0; half < 2; ++half, from += 32) {
     for (std::size_t i = 0; i < 32; i += 16) {
       const Bytes16 four = Bytes16::load(from + i);
@@ -39,13 +39,13 @@ void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN float offsets[16];
   for (; count > 0; --count, block += 84, out += kElements) {
     const Bytes16 both = Bytes16::load(block);
-    (both & Bytes16::all(15)).store(factors);
+    (both & Bytes16::fill(15)).store(factors);
     both.shift_right<4>().store(factors + 16);
     const float scale = load_half(block + 80);
     const float min = -load_half(block + 82);
     Scale<16, 16>(factors, &scale, scales);
     Scale<16, 16>(factors + 16, &min, offsets);
-    ForTwoBits(block + 16, [&](std::size_t i, Bytes16 sixteen) HWY_ATTR { sixteen.store(codes + i); });
+    ReadTwoBitCodes(block + 16, [&](std::size_t i, Bytes16 sixteen) HWY_ATTR { sixteen.store(codes + i); });
     ScaleAndAdd<16, kElements>(codes, scales, offsets, out);
   }
 }
@@ -66,11 +66,11 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
                                    (top >> 4 & 0x03030303U) | std::uint64_t{top >> 6 & 0x03030303U} << 32};
     store_le(factors, (low & 0x0f0f0f0f0f0f0f0fU) | tops[0] << 4);
     store_le(factors + 8, (low >> 4 & 0x0f0f0f0f0f0f0f0fU) | tops[1] << 4);
-    (Bytes16::load(factors) - Bytes16::all(32)).store(factors);
+    (Bytes16::load(factors) - Bytes16::fill(32)).store(factors);
     const float scale = load_half(block + 108);
     Scale<16, 16>(factors, &scale, scales);
 
-    const Bytes16 four = Bytes16::all(4);
+    const Bytes16 four = Bytes16::fill(4);
     for (std::size_t i = 0; i < 32; i += 16) {
       const Bytes16 bits = Bytes16::load(block + i);
       (bits.shift_left<2>() & four).store(high + i);
@@ -82,8 +82,8 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
       (bits.shift_right<4>() & four).store(high + i + 192);
       (bits.shift_right<5>() & four).store(high + i + 224);
     }
-    ForTwoBits(block + 32, [&](std::size_t i, Bytes16 sixteen)
-                               HWY_ATTR { ((sixteen | Bytes16::load(high + i)) - four).store(codes + i); });
+    ReadTwoBitCodes(block + 32, [&](std::size_t i, Bytes16 sixteen)
+                                    HWY_ATTR { ((sixteen | Bytes16::load(high + i)) - four).store(codes + i); });
     Scale<16, kElements>(codes, scales, out);
   }
 }
@@ -121,7 +121,7 @@ void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
     for (std::size_t i = 0; i < 128; i += 16) {
       const Bytes16 pairs = Bytes16::load(block + 16 + i);
       std::int8_t* const to = codes + i / 32 * 64 + i % 32;
-      (pairs & Bytes16::all(15)).store(to);
+      (pairs & Bytes16::fill(15)).store(to);
       pairs.shift_right<4>().store(to + 32);
     }
     ScaleAndAdd<32, kElements>(codes, scales, offsets, out);
@@ -134,8 +134,8 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
   HWY_ALIGN float offsets[8];
-  const Bytes16 sixteen = Bytes16::all(16);
-  const Bytes16 nibble = Bytes16::all(15);
+  const Bytes16 sixteen = Bytes16::fill(16);
+  const Bytes16 nibble = Bytes16::fill(15);
   for (; count > 0; --count, block += 176, out += kElements) {
     ReadGroupScales(block, scales, offsets);
     for (std::size_t i = 0; i < 32; i += 16) {
@@ -168,12 +168,13 @@ void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   for (; count > 0; --count, block += 210, out += kElements) {
     const float scale = load_half(block + 208);
     Scale<16, 16>(reinterpret_cast<const std::int8_t*>(block + 192), &scale, scales);
-    ForTwoBits(block + 128, [&](std::size_t i, Bytes16 sixteen) HWY_ATTR { sixteen.shift_left<4>().store(high + i); });
+    ReadTwoBitCodes(block + 128,
+                    [&](std::size_t i, Bytes16 sixteen) HWY_ATTR { sixteen.shift_left<4>().store(high + i); });
     for (std::size_t i = 0; i < 128; i += 16) {
       const Bytes16 pairs = Bytes16::load(block + i);
       const std::size_t to = i / 64 * 128 + i % 64;
-      (((pairs & Bytes16::all(15)) | Bytes16::load(high + to)) - Bytes16::all(32)).store(codes + to);
-      ((pairs.shift_right<4>() | Bytes16::load(high + to + 64)) - Bytes16::all(32)).store(codes + to + 64);
+      (((pairs & Bytes16::fill(15)) | Bytes16::load(high + to)) - Bytes16::fill(32)).store(codes + to);
+      ((pairs.shift_right<4>() | Bytes16::load(high + to + 64)) - Bytes16::fill(32)).store(codes + to + 64);
     }
     Scale<16, kElements>(codes, scales, out);
   }

@@ -118,7 +118,7 @@ class SwappedBlocks final : public Blob {
     read_units(offset, out, type_.bytes, kBytes / type_.bytes, [&](std::uint64_t first, std::size_t count) {
       blocks.resize(count * type_.bytes);
       blocks_->read(first * type_.bytes, blocks);
-      swap_blocks(type_, blocks);
+      swap_block_bytes(type_, blocks);
       return std::span<const std::byte>(blocks);
     });
   }
