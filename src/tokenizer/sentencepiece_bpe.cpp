@@ -42,7 +42,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     std::optional<WordCache> cache;
     if (normalized.size() > kFew) cache.emplace();
     std::vector<TokenId> ids;
-    boundaries_.for_each(normalized, [&](std::string_view word) {
+    boundaries_.for_each_run(normalized, [&](std::string_view word) {
       EncodingStop::check();
       const bool cached = cache && word.size() <= WordCache::kLongestWord;
       if (cached) {

@@ -157,7 +157,7 @@ class VocabularyUnion {
     if (const auto* mark = get_model(own.vocabulary).get_if<std::string>("continuing_subword_prefix")) prefix_ = *mark;
     // Ids that the model lists without a row go to tokens of other models.
     if (const Value* decoder = made_.tokenizer_config.find(kAddedDecoder))
-      made_.tokenizer_config.set(std::string(kAddedDecoder), keep_listed_ids(*decoder, made_.size()));
+      made_.tokenizer_config.set(std::string(kAddedDecoder), keep_listed_ids_below(*decoder, made_.size()));
   }
 
   void add(const NamedVocabulary& other) {

@@ -81,7 +81,7 @@ void cut_tokens(Revision& revision, std::uint64_t size) {
   const std::size_t merges = model.vocabulary->merges.size();
   model.vocabulary = keep_first_tokens(*std::move(model.vocabulary), static_cast<std::size_t>(size));
   if (const Value* added = model.vocabulary->tokenizer_config.find("added_tokens_decoder"))
-    model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_listed_ids(*added, size));
+    model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_listed_ids_below(*added, size));
   std::erase_if(model.origin.other_files, [](const DirectoryFile& file) {
     return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
   });

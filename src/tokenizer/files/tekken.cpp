@@ -81,7 +81,7 @@ class TekkenReader {
     if (!object || !bytes || rank != tokens_.size())
       fail(fmt::format("vocab: expected a token of rank {} with token_bytes in base64", tokens_.size()), position);
     std::string text;
-    byte_level::append(text, *bytes);
+    byte_level::append_encoded(text, *bytes);
     tokens_.push_back(std::move(text));
   }
 

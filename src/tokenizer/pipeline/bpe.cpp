@@ -167,7 +167,7 @@ class Bpe::Encoder final : public PieceEncoder {
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
-    of_.find_boundaries().for_each(
+    of_.find_boundaries().for_each_run(
         piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
@@ -211,7 +211,7 @@ class Bpe::Encoder final : public PieceEncoder {
     bool waits = false;
     std::string text;
     std::size_t at = 0;
-    unicode::for_each(word, [&](char32_t code, std::string_view bytes) {
+    unicode::for_each_character(word, [&](char32_t code, std::string_view bytes) {
       TokenId id = kNoToken;
       std::string_view name = bytes;
       if (affixes) {

@@ -129,11 +129,11 @@ std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) co
   visit_graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
     const std::string now = found ? unicode::make_well_formed(*found) : std::string(part);
     std::ptrdiff_t more = 0;
-    unicode::for_each(now, [&](char32_t, std::string_view bytes) {
+    unicode::for_each_character(now, [&](char32_t, std::string_view bytes) {
       made.push_back({bytes.size(), 0});
       ++more;
     });
-    unicode::for_each(part, [&](char32_t, std::string_view) { --more; });
+    unicode::for_each_character(part, [&](char32_t, std::string_view) { --more; });
     for (std::ptrdiff_t i = 0; i < more; ++i) made[made.size() - 1 - static_cast<std::size_t>(i)].change = 1;
     if (more < 0 && !made.empty()) made.back().change += more;
     return made.size() < kLooks;

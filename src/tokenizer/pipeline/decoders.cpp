@@ -224,7 +224,7 @@ class ByteLevel final : public WholeTokens {
   void accept_token(std::string_view text) override {
     const std::size_t before = bytes_.size();
     bool plain = false;
-    unicode::for_each(text, [&](char32_t code, std::string_view) {
+    unicode::for_each_character(text, [&](char32_t code, std::string_view) {
       const int byte = byte_level::find_byte(code);
       plain = plain || byte < 0;
       bytes_ += static_cast<char>(static_cast<unsigned char>(byte & 0xFF));

@@ -66,8 +66,8 @@ class NormalForm final : public Normalizer {
   explicit NormalForm(unicode::Form form) : form_(form) {}
   void apply(FrontedText& text) const override {
     std::size_t characters = 0;
-    unicode::for_each(unicode::to_normal_form(std::string_view(text.text).substr(0, text.front), form_),
-                      [&](char32_t, std::string_view) { ++characters; });
+    unicode::for_each_character(unicode::to_normal_form(std::string_view(text.text).substr(0, text.front), form_),
+                                [&](char32_t, std::string_view) { ++characters; });
     text.text = unicode::to_normal_form(text.text, form_);
     text.front = 0;
     for (; characters > 0 && text.front < text.text.size(); --characters)
@@ -82,7 +82,7 @@ template <typename Keep>
 std::string filter(std::string_view text, Keep&& keep) {
   std::string result;
   result.reserve(text.size());
-  unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+  unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
     if (keep(code)) result += bytes;
   });
   return result;
@@ -114,10 +114,11 @@ class Bert final : public Normalizer {
   static std::string clean(std::string_view text) {
     std::string result;
     result.reserve(text.size());
-    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
-      if (unicode::is_white_space(code) && (code == '\t' || code == '\n' || code == '\r' || !unicode::is_other(code))) {
+    unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
+      if (unicode::is_white_space(code) &&
+          (code == '\t' || code == '\n' || code == '\r' || !unicode::is_control_or_format(code))) {
         result += ' ';
-      } else if (code != 0xFFFD && !unicode::is_other(code)) {
+      } else if (code != 0xFFFD && !unicode::is_control_or_format(code)) {
         result += bytes;
       }
     });
@@ -128,7 +129,7 @@ class Bert final : public Normalizer {
   static std::string separate_ideographs(std::string_view text) {
     std::string result;
     result.reserve(text.size());
-    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+    unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
       if (unicode::is_ideograph(code)) {
         (result += ' ').append(bytes) += ' ';
       } else {
@@ -153,7 +154,7 @@ class Strip final : public Normalizer {
     std::size_t begin = SIZE_MAX;
     std::size_t end = 0;
     std::size_t at = 0;
-    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+    unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
       if (!unicode::is_white_space(code)) {
         begin = std::min(begin, at);
         end = at + bytes.size();
@@ -245,7 +246,7 @@ std::string apply_nmt(std::string_view text) {
   };
   std::string result;
   result.reserve(text.size());
-  unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+  unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
     if (!is_gone(code)) result += is_space(code) ? std::string_view(" ") : bytes;
   });
   return result;
@@ -274,7 +275,7 @@ std::string strip_accents(std::string_view text) {
 }
 std::string to_byte_level(std::string_view text) {
   std::string result;
-  byte_level::append(result, text);
+  byte_level::append_encoded(result, text);
   return result;
 }
 

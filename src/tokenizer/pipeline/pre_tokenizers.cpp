@@ -136,7 +136,7 @@ class CharacterCutter final : public Cutter {
     joiner_.begin(piece);
     std::size_t begin = 0;
     std::size_t at = 0;
-    unicode::for_each(piece.text, [&](char32_t code, std::string_view bytes) {
+    unicode::for_each_character(piece.text, [&](char32_t code, std::string_view bytes) {
       if (is_kind_(code)) {
         if (begin < at) joiner_.run(piece.text.substr(begin, at - begin), false);
         joiner_.run(bytes, true);
@@ -187,9 +187,9 @@ class ByteMapper final : public Cutter {
   explicit ByteMapper(PieceSink& next) : next_(next) {}
   void accept(Piece piece) override {
     buffer_.clear();
-    byte_level::append(buffer_, piece.text.substr(0, piece.front));
+    byte_level::append_encoded(buffer_, piece.text.substr(0, piece.front));
     const std::size_t front = buffer_.size();
-    byte_level::append(buffer_, piece.text.substr(piece.front));
+    byte_level::append_encoded(buffer_, piece.text.substr(piece.front));
     next_.accept({buffer_, front});
   }
 
@@ -293,7 +293,7 @@ class FixedLength final : public Cutter {
     std::uint64_t characters = 0;
     std::size_t begin = 0;
     std::size_t at = 0;
-    unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
+    unicode::for_each_character(piece.text, [&](char32_t, std::string_view bytes) {
       at += bytes.size();
       if (++characters < length_) return;
       next_.accept(piece.part(begin, at - begin));
@@ -344,7 +344,7 @@ PreTokenizer make_whitespace(const Fields& fields) {
 
 // Cuts into runs of one script. Drops spaces before the first run, as Hugging Face's library does.
 PreTokenizer make_scripts(const Fields& fields) {
-  return make_pattern_split(Pattern::compile(make_script_runs(), fields.where()), Behavior::removed, true);
+  return make_pattern_split(Pattern::compile(make_script_run_expression(), fields.where()), Behavior::removed, true);
 }
 
 PreTokenizer make_bert(const Fields&) {

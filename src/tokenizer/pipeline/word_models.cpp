@@ -41,7 +41,7 @@ class WordPiece final : public PieceModel {
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) const {
     std::uint64_t characters = 0;
-    unicode::for_each(piece, [&](char32_t, std::string_view) { ++characters; });
+    unicode::for_each_character(piece, [&](char32_t, std::string_view) { ++characters; });
     if (characters > most_characters_) return tokens.push_back(unknown_);
     const std::size_t before = tokens.size();
     bool first = true;

@@ -32,7 +32,7 @@ constexpr Tables kTables = [] {
 
 }  // namespace
 
-void append(std::string& text, std::string_view bytes) {
+void append_encoded(std::string& text, std::string_view bytes) {
   const std::size_t before = text.size();
   text.resize(before + 2 * bytes.size());
   char* out = text.data() + before;

@@ -11,7 +11,7 @@
 namespace poise::byte_level {
 
 // Appends the characters that stand for the bytes.
-void append(std::string& text, std::string_view bytes);
+void append_encoded(std::string& text, std::string_view bytes);
 
 // Returns the byte that a character stands for, or -1.
 int find_byte(char32_t code);

@@ -51,7 +51,7 @@ class KeptFiles {
         uses_kept_templates_(vocabulary.chat_template != Value() &&
                              read_kept_template(vocabulary.files) == vocabulary.chat_template) {}
 
-  std::vector<TokenizerFile> write() && {
+  std::vector<TokenizerFile> collect() && {
     if (uses_kept_templates_) config_.erase(kTemplateKey);
     add(kTokenizerConfig, make_config_text());
     for (const auto& [name, value] : vocabulary_.files) {
@@ -139,7 +139,7 @@ Value read_kept_template(const Attributes& files) {
 }
 
 std::vector<TokenizerFile> make_config_and_kept_files(const Vocabulary& vocabulary, Attributes config) {
-  return KeptFiles(vocabulary, std::move(config)).write();
+  return KeptFiles(vocabulary, std::move(config)).collect();
 }
 
 }  // namespace poise

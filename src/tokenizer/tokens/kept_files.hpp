@@ -31,13 +31,12 @@ std::string find_problem_with_files(const Attributes& files);
 // Returns the JSON object in a kept file; empty if the file is missing.
 Attributes read_kept_object(const Attributes& files, std::string_view name);
 
-// Returns the chat template in the files of templates, as tokenizer_config.json would have it: the text of
-// chat_template.jinja, or a list if there are others. Null if there are none. It takes precedence over
-// tokenizer_config.json's.
+// Returns the chat template as tokenizer_config.json would have it: the text of chat_template.jinja, or a list if there
+// are additional templates. Returns null without such files. This template takes precedence over that of
+// tokenizer_config.json.
 Value read_kept_template(const Attributes& files);
 
-// Returns tokenizer_config.json, whose content for this vocabulary is `config`, and the kept files that agree with the
-// vocabulary.
+// Returns tokenizer_config.json, with the content `config`, and the kept files that agree with the vocabulary.
 std::vector<TokenizerFile> make_config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
 
 }  // namespace poise

@@ -34,7 +34,7 @@ void check_id(const JsonFile& file, std::string_view what, std::uint64_t id) {
 
 using ById = std::map<std::uint64_t, Attributes>;
 
-// Reads {"32000": {"content": "<|im_end|>", "special": true, ...}}.
+// Reads added_tokens_decoder: {"32000": {"content": "<|im_end|>", "special": true, ...}}.
 void add_tokens_by_id(const JsonFile& config, ById& tokens) {
   constexpr std::string_view kKey = "added_tokens_decoder";
   const Value* value = config.object.find(kKey);
@@ -58,7 +58,7 @@ void add_tokens_by_id(const JsonFile& config, ById& tokens) {
   }
 }
 
-// Reads {"<|im_end|>": 32000}.
+// Reads added_tokens.json: {"<|im_end|>": 32000}. Ignores ids and texts that `tokens` has.
 void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
   std::unordered_set<std::string> known;
   for (const auto& [id, token] : tokens) known.insert(*token.get_if<std::string>("content"));
@@ -79,8 +79,8 @@ void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& s
 
 constexpr float kScore = -1000;  // llama.cpp's converter uses the same
 
-// Returns the type of a token that is listed. BOS, the unknown token and similar ones keep their types; a byte token
-// with another text does not.
+// Returns the type of a listed token, whose type was `before`. BOS, the unknown token and similar ones keep their
+// types. A byte token does not, because another text names no byte.
 TokenType choose_listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
@@ -89,7 +89,7 @@ TokenType choose_listed_type(const Value& token, TokenType before) {
   return special != nullptr && *special ? TokenType::control : TokenType::user_defined;
 }
 
-// Changes the texts of some tokens.
+// Returns the vocabulary with the texts of `tokens`, which are by id, and with the score and type of listed tokens.
 Vocabulary rename_tokens(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
   Vocabulary result(vocabulary.settings());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -164,7 +164,7 @@ Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added,
   return list;
 }
 
-Value keep_listed_ids(const Value& decoder, std::uint64_t size) {
+Value keep_listed_ids_below(const Value& decoder, std::uint64_t size) {
   const auto* map = decoder.get_if<Attributes>();
   if (map == nullptr) return decoder;
   std::vector<Attributes::Entry> kept;

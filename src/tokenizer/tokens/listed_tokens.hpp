@@ -34,7 +34,7 @@ inline constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_toke
                                                                       {"pad_token", &Vocabulary::pad_id, "<pad>"},
                                                                       {"unk_token", &Vocabulary::unk_id, "<unk>"}});
 
-// Returns the first token with that text, or -1. It takes time for each token.
+// Returns the id of the first token with that text, or -1. Compares the texts of all tokens in order.
 std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text);
 
 // Returns a flag of a configuration; `usual` if it is missing or of another type.
@@ -43,27 +43,27 @@ bool read_flag(const Attributes& config, std::string_view key, bool usual);
 // Completes tokenizer_config.json with special tokens from special_tokens_map.json.
 Attributes add_special_names(Attributes config, const Attributes& special_map);
 
-// Returns the texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens",
-// "extra_special_tokens". They are in order, each once.
+// Returns the texts of special tokens, each once: "bos_token", "eos_token", ..., "additional_special_tokens",
+// "extra_special_tokens". Those of special_tokens_map.json come first.
 std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map);
 
-// Returns tokens in the form of tokenizer.json's "added_tokens", by id. The tokens of added_tokens_decoder come first,
-// with its flags. Then come tokens of added_tokens.json with other ids and texts; they are found in the raw text, and
-// are special if `special` has them. Throws invalid_file, naming the file and the token: for a missing id, one of
-// kMaxTokens and above, a missing text, or two tokens of added_tokens.json with one id.
+// Returns tokens in the form of tokenizer.json's "added_tokens", sorted by id. The tokens of added_tokens_decoder have
+// its flags. A token of added_tokens.json counts only if its id and text are not there: it is found in the raw text,
+// and is special if `special` has it. Throws invalid_file, naming the file and the token: for a missing id, one of
+// kMaxTokens and above, a missing text, or two tokens of a file with one id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
-// Returns added_tokens_decoder without the ids from `size` on. Returns other values than an object as they are.
-Value keep_listed_ids(const Value& decoder, std::uint64_t size);
+// Returns added_tokens_decoder without ids of `size` and above. Returns other values than an object unchanged.
+Value keep_listed_ids_below(const Value& decoder, std::uint64_t size);
 
 // Each function returns the id or the text of an item of read_listed_tokens()'s list.
 std::uint64_t read_listed_id(const Value& token);
 const std::string& read_listed_text(const Value& token);
 
-// Adds read_listed_tokens() to a SentencePiece vocabulary: they are found in a text, according to Vocabulary::pipeline
-// ("added_tokens"). Appends new ids, with unused tokens "[PAD7]" for the gaps; for an existing id, replaces the text.
-// llama.cpp's converter does the same. A token without a text is never found. Throws invalid_file, naming `path`, for
-// an id for which is_dense() is false.
+// Adds the tokens of read_listed_tokens() to a SentencePiece vocabulary, and to "added_tokens" of its pipeline, so that
+// texts are searched for them. Appends new ids, with unused tokens "[PAD7]" in the gaps. Replaces the text of an
+// existing id. Ignores tokens without a text. llama.cpp's converter does the same. Throws invalid_file, naming `path`,
+// for an id for which is_dense() is false.
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path);
 
 // Returns true when a file with `tokens` tokens justifies the memory for ids below `size`.

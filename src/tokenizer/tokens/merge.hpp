@@ -12,8 +12,9 @@
 
 namespace poise {
 
-// Lets a stop token stop the encodings of this thread while this object exists: loops over a text call check(). If the
-// token can never stop, the one of an outer EncodingStop stays in force. Requires: the token outlives this.
+// Stops the encodings of this thread at the request of a stop token, while this object exists: loops over a text call
+// check(). If nobody can request a stop of the token, that of an outer EncodingStop stays in force. Requires: the token
+// outlives this.
 class EncodingStop {
  public:
   explicit EncodingStop(const std::stop_token& stop) : before_(current()) {
@@ -47,7 +48,7 @@ struct Symbol {
 
 // Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` returns a
 // number, or std::nullopt if the two do not merge. The pair with the largest number merges first; of equal pairs, the
-// leftmost. Calls `priority` O(n log n) times.
+// leftmost. Calls `priority` less than 3 times for each symbol, and takes O(n log n) time.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;

@@ -6,7 +6,7 @@ void TokenBoundaries::add_characters(std::string_view token) {
   if (!is_utf8(token)) return;
   char32_t before = 0;
   bool first = true;
-  unicode::for_each(token, [&](char32_t code, std::string_view) {
+  unicode::for_each_character(token, [&](char32_t code, std::string_view) {
     if (!first) add_pair(before, code);
     before = code;
     first = false;

@@ -22,16 +22,16 @@ class TokenBoundaries {
   enum class Unit { characters, bytes };
   explicit TokenBoundaries(Unit unit) : unit_(unit), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
-  // Returns true when all characters of a token are in the alphabet of bytes. "a" is a character and a byte.
+  // Returns true when all characters of a token are in the alphabet of bytes.
   static bool is_spelled_in_bytes(std::string_view token);
 
   // Adds a token. Ignores tokens of invalid UTF-8 or outside the alphabet, because no text can contain them.
   void add(std::string_view token) { unit_ == Unit::bytes ? add_bytes(token) : add_characters(token); }
 
-  // Calls visit(run) for the runs of a text, from front to back. A text of invalid UTF-8, or of bytes outside the
-  // alphabet, is one run. Requires: well-formed UTF-8.
+  // Calls visit(run) for the runs of a text, from front to back. With Unit::bytes, a text is one run if it has
+  // characters outside the alphabet, or if its bytes are not UTF-8. Requires: the text is well-formed UTF-8.
   template <typename Visit>
-  void for_each(std::string_view text, Visit&& visit) const {
+  void for_each_run(std::string_view text, Visit&& visit) const {
     if (unit_ == Unit::bytes) {
       if (!visit_runs_of_bytes(text, visit)) visit(text);
       return;

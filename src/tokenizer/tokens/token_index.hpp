@@ -1,4 +1,4 @@
-// Finds tokens of a vocabulary by their text.
+// Indexes the tokens of a vocabulary by their texts, and finds those that are prefixes of a text.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class TokenTexts {
   // Finds many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Finds tokens by the hashes of their texts, in half the time. One id in a billion is wrong.
+  // Finds tokens by the hashes of their texts, in half the time of find_many(). One id in a billion is wrong.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
   // Holds a token whose text an earlier token has, and the first token with that text.
@@ -51,7 +51,7 @@ class TokenTexts {
 
 // Indexes some tokens of a vocabulary.
 class TokenIndex {
-  auto text_at() const {
+  auto make_text_lookup() const {
     return [this](std::uint32_t id) { return vocabulary_.text(id); };
   }
 
@@ -64,7 +64,7 @@ class TokenIndex {
 
   // Requires: the index started empty.
   void add(TokenId id) {
-    own_.insert(vocabulary_.text(static_cast<std::size_t>(id)), static_cast<std::uint32_t>(id), text_at());
+    own_.insert(vocabulary_.text(static_cast<std::size_t>(id)), static_cast<std::uint32_t>(id), make_text_lookup());
   }
 
   // Returns the first token with that text.
@@ -73,7 +73,7 @@ class TokenIndex {
       const auto found = texts_->find(vocabulary_, text);
       if (!found || is_shown(*found)) return found;
     }
-    const auto found = own_.find(text, text_at());
+    const auto found = own_.find(text, make_text_lookup());
     return found ? std::optional(static_cast<TokenId>(*found)) : std::nullopt;
   }
   // Finds many texts; -1 if missing.
@@ -108,8 +108,8 @@ class PrefixTrie {
 
   static constexpr std::size_t kLongest = 1024;  // bytes of a text, which bounds the steps at any place
 
-  // Adds a text with its value; of equal texts the first counts. Throws unsupported for a longer text, and above 16
-  // million bytes, not counting shared prefixes. Requires: value >= 0.
+  // Adds a text with its value. A text that is already there keeps its value. Throws unsupported for a text of more
+  // than kLongest bytes, and above 16 million bytes, not counting shared prefixes. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
   // Returns the child node for one byte, or kNone.

@@ -18,7 +18,8 @@ namespace {
 constexpr std::array kTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
                                TokenType::user_defined, TokenType::unused,  TokenType::byte};
 
-std::optional<TokenType> find_role(const Vocabulary& vocabulary, std::size_t id) {
+// Returns the type bos, eos or pad if `id` is that token of the vocabulary.
+std::optional<TokenType> find_special_type(const Vocabulary& vocabulary, std::size_t id) {
   const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
   if (is(vocabulary.bos_id)) return TokenType::bos;
   if (is(vocabulary.eos_id)) return TokenType::eos;
@@ -43,13 +44,13 @@ std::int32_t find_token_type_number(TokenType type) {
 }
 
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
-  return is_control(type) ? find_role(vocabulary, id).value_or(TokenType::control) : type;
+  return is_control(type) ? find_special_type(vocabulary, id).value_or(TokenType::control) : type;
 }
 
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id) {
   const TokenType type = vocabulary.type(id);
   if (type == TokenType::byte || type == TokenType::unknown) return type;
-  return find_role(vocabulary, id).value_or(type);
+  return find_special_type(vocabulary, id).value_or(type);
 }
 
 Attributes read_generation_config(const Model& model) {
@@ -57,7 +58,7 @@ Attributes read_generation_config(const Model& model) {
   return map != nullptr ? *map : read_kept_object(model.attributes, kGenerationConfig);
 }
 
-// Makes generation_config.json. transformers samples only if do_sample is true.
+// transformers samples only if do_sample is true.
 Attributes make_generation_config(const Attributes& attributes) {
   Attributes generation;
   for (const SamplingKey& row : kSamplingKeys) {

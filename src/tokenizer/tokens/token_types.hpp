@@ -1,4 +1,4 @@
-// Converts types of tokens. Their numbers in SentencePiece and GGUF: 1 normal, 2 unknown, 3 control, 4 user-defined, 5
+// Converts types of tokens. SentencePiece and GGUF number them: 1 normal, 2 unknown, 3 control, 4 user-defined, 5
 // unused, 6 byte.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace poise {
 // Returns true for the types of control tokens: BOS, EOS and padding included.
 bool is_control(TokenType type);
 
-// Returns the type with a number; std::nullopt for other numbers.
+// Returns the type that has the number; std::nullopt unless it is 1 to 6.
 std::optional<TokenType> find_token_type(std::uint64_t number);
 
 // Returns the number of a type. BOS, EOS and padding are control tokens.
 std::int32_t find_token_type_number(TokenType type);
 
-// Returns `type`, except for a control token whose id is that of BOS, EOS or padding in the vocabulary: then returns
-// the first of these types.
+// Returns bos, eos or pad for a control type if `id` is that token of the vocabulary, else control. Returns other types
+// unchanged.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 // Returns a token's type as ALT stores it. The token at the id of BOS, EOS or padding has the first of these types,
@@ -37,12 +37,11 @@ Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   return vocabulary;
 }
 
-// The name of the attribute with a Hugging Face directory's generation_config.json.
+// The attribute of this name holds the generation_config.json of a Hugging Face directory.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// Returns the tokens that end a text, each once, if below `tokens`: `eos`, which is the vocabulary's (-1: none),
-// eos_token_id of config.json and generation_config.json (a number or a list), and GGUF's ends of a turn and of a
-// message.
+// Returns the ids below `tokens` that end a text, each once, at most 64: `eos` of the vocabulary (-1: none),
+// eos_token_id of config.json and generation_config.json (a number or a list), and GGUF's ends of a turn and a message.
 std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // Returns generation_config.json, which the model stores as a map or as text; empty if it has none.

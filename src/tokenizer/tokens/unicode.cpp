@@ -19,8 +19,8 @@ utf8proc_category_t find_category(char32_t code) { return utf8proc_category(stat
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-// Returns true for most frequent characters that no normal form changes and that never combine with the character
-// before.
+// Returns true for the most frequent of those characters that a normal form does not change and that never combine with
+// the character before.
 bool is_inert(char32_t code, Form form) {
   if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
   if (form != Form::nfc) return false;
@@ -40,8 +40,8 @@ class Normalizer {
   std::string normalize(std::string_view text) {
     std::vector<utf8proc_int32_t> codes;
     codes.reserve(text.size());
-    for_each(text, [&](char32_t code, std::string_view) { decompose(code, codes); });
-    order(codes);
+    for_each_character(text, [&](char32_t code, std::string_view) { decompose(code, codes); });
+    sort_marks(codes);
     auto size = static_cast<utf8proc_ssize_t>(codes.size());
     if (form_ == Form::nfc || form_ == Form::nfkc) {
       size = utf8proc_normalize_utf32(codes.data(), size,
@@ -75,7 +75,7 @@ class Normalizer {
   }
 
   // Sorts runs of combining marks by their class. utf8proc sorts them in quadratic time.
-  static void order(std::vector<utf8proc_int32_t>& codes) {
+  static void sort_marks(std::vector<utf8proc_int32_t>& codes) {
     std::vector<std::pair<int, utf8proc_int32_t>> run;
     for (std::size_t i = 0; i < codes.size();) {
       run.clear();
@@ -146,7 +146,7 @@ bool is_mark(char32_t code) {
 
 bool is_nonspacing_mark(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_MN; }
 
-bool is_other(char32_t code) {
+bool is_control_or_format(char32_t code) {
   const auto kind = find_category(code);
   return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_CO;
 }
@@ -167,7 +167,7 @@ bool is_ideograph(char32_t code) {
 std::string to_lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for_each(text, [&](char32_t code, std::string_view bytes) {
+  for_each_character(text, [&](char32_t code, std::string_view bytes) {
     if (code < 0x80) {
       result += to_lower_ascii(bytes.front());
     } else if (code == 0x130) {
@@ -218,7 +218,7 @@ namespace poise {
 
 namespace {
 
-// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that make_script_runs() names itself.
+// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that make_script_run_expression() names.
 constexpr std::string_view kScripts =
     "Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham "
     "Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi Geor Glag Gong Gonm Goth Gran Grek "
@@ -235,12 +235,12 @@ std::string make_run_expression(std::string_view script) { return fmt::format(R"
 
 }  // namespace
 
-std::string make_script_runs() {
+std::string make_script_run_expression() {
   std::string runs = make_run_expression(R"(\p{sc:Hani}\p{sc:Hira}\p{sc:Kana}\x{30FC})");
   for (std::string_view rest = kScripts; !rest.empty(); rest.remove_prefix(std::min<std::size_t>(rest.size(), 5))) {
     runs += '|' + make_run_expression(fmt::format(R"(\p{{sc:{}}})", rest.substr(0, 4)));
   }
-  // The space and U+30FC are of the script Common.
+  // The script Common includes the space and U+30FC, which the other expressions match.
   return runs + R"(|(?![ \x{30FC}])\p{sc:Zyyy}(?:(?!\x{30FC})[\p{sc:Zyyy}\p{sc:Zzzz}])*)";
 }
 

@@ -24,7 +24,7 @@ inline Character decode(std::string_view text, std::size_t at) {
 
 // Calls visit(code, bytes_of_it) for each character.
 template <typename Visit>
-void for_each(std::string_view text, Visit&& visit) {
+void for_each_character(std::string_view text, Visit&& visit) {
   for (std::size_t i = 0; i < text.size();) {
     const Character next = decode(text, i);
     visit(next.code, text.substr(i, next.bytes));
@@ -35,19 +35,19 @@ void for_each(std::string_view text, Visit&& visit) {
 // Returns the text with one U+FFFD for each invalid byte, as in SentencePiece.
 std::string make_well_formed(std::string_view text);
 
-// Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Leaves out bytes at the end
-// that may still become a character, and returns their number. With `at_end`, no byte follows, so these bytes are
-// invalid.
+// Appends bytes as text. One U+FFFD replaces each invalid byte, or all bytes of a character that breaks off. Leaves out
+// bytes at the end that may still become a character, and returns their number. With `at_end`, no byte follows, so
+// these bytes are invalid.
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
 
-bool is_white_space(char32_t code);      // the property White_Space
-bool is_number(char32_t code);           // category N
-bool is_punctuation(char32_t code);      // category P
-bool is_mark(char32_t code);             // category M
-bool is_nonspacing_mark(char32_t code);  // category Mn
-bool is_other(char32_t code);            // categories Cc, Cf, Co
-bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
-bool is_ideograph(char32_t code);        // true for the blocks that BERT counts as Chinese
+bool is_white_space(char32_t code);        // the property White_Space
+bool is_number(char32_t code);             // category N
+bool is_punctuation(char32_t code);        // category P
+bool is_mark(char32_t code);               // category M
+bool is_nonspacing_mark(char32_t code);    // category Mn
+bool is_control_or_format(char32_t code);  // categories Cc, Cf, Co
+bool is_word(char32_t code);               // a letter, mark, decimal number, connector or joiner: \w
+bool is_ideograph(char32_t code);          // true for the blocks that BERT counts as Chinese
 
 // Returns the lower case of each character, independent of its neighbours.
 std::string to_lower_case(std::string_view text);
@@ -66,6 +66,6 @@ namespace poise {
 // Returns a regular expression that matches runs of one script, as SentencePiece cuts text for training:
 // tokenizer.json's pre-tokenizer UnicodeScripts. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
 // without a script belong to the run before them; without one, they are not matched.
-std::string make_script_runs();
+std::string make_script_run_expression();
 
 }  // namespace poise

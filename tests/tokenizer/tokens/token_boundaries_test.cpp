@@ -29,7 +29,7 @@ std::string random_text(std::mt19937& random, std::size_t letters) {
 
 std::string mapped(std::string_view bytes) {
   std::string text;
-  byte_level::append(text, bytes);
+  byte_level::append_encoded(text, bytes);
   return text;
 }
 
@@ -110,7 +110,7 @@ TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInBytes) {
     }
     TokenBoundaries boundaries(TokenBoundaries::Unit::bytes);
     for (const std::string& token : merges.tokens) boundaries.add(mapped(token));
-    boundaries.for_each(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
+    boundaries.for_each_run(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
   }
   EXPECT_GT(cuts, 1000U);  // otherwise the test would be too weak
 }
@@ -122,8 +122,8 @@ TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInCharacters) {
     for (const std::string& letter : kLetters) merges.add(letter);
     const auto letters_of = [&](std::string_view text) {
       std::vector<TokenId> ids;
-      unicode::for_each(text,
-                        [&](char32_t, std::string_view letter) { ids.push_back(merges.ids.at(std::string(letter))); });
+      unicode::for_each_character(
+          text, [&](char32_t, std::string_view letter) { ids.push_back(merges.ids.at(std::string(letter))); });
       return ids;
     };
     grow(merges, random, letters_of(random_text(random, 40)), 10 + static_cast<int>(random() % 40));
@@ -145,7 +145,7 @@ TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInCharacters) {
 
 std::vector<std::string> runs(const TokenBoundaries& boundaries, std::string_view text) {
   std::vector<std::string> all;
-  boundaries.for_each(text, [&](std::string_view run) { all.emplace_back(run); });
+  boundaries.for_each_run(text, [&](std::string_view run) { all.emplace_back(run); });
   return all;
 }
 
