@@ -14,8 +14,8 @@ namespace {
 std::vector<std::byte> make_archive(fuzz::Bytes input) {
   MemorySink sink;
   ZipWriter archive(sink, 64);
-  archive.add("a.npy", input.first(input.size() / 2));
-  archive.add("b.npy", input.subspan(input.size() / 2));
+  archive.add_member("a.npy", input.first(input.size() / 2));
+  archive.add_member("b.npy", input.subspan(input.size() / 2));
   archive.finish();
   return sink.take();
 }

@@ -19,8 +19,8 @@ std::vector<std::byte> make_archive(fuzz::Bytes pickle) {
   constexpr std::array<std::byte, fuzz::kPickledBytes> kStorage{};
   MemorySink sink;
   ZipWriter archive(sink, 64);
-  archive.add("a/data.pkl", pickle);
-  for (const std::string key : {"0", "1", "2"}) archive.add("a/data/" + key, kStorage);
+  archive.add_member("a/data.pkl", pickle);
+  for (const std::string key : {"0", "1", "2"}) archive.add_member("a/data/" + key, kStorage);
   archive.finish();
   return sink.take();
 }

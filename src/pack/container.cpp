@@ -87,7 +87,7 @@ class ZipContainer final : public Container {
       : Container(ContainerKind::zip, folder.empty() ? file : file / folder),
         file_(std::move(file)),
         zip_(std::move(zip)),
-        beginning_(make_beginning(folder)) {}
+        beginning_(make_name_prefix(folder)) {}
 
   fs::path path(std::string_view name) const override {
     if (name.empty()) return Container::path();
@@ -96,7 +96,7 @@ class ZipContainer final : public Container {
   fs::path locate_file(std::string_view) const override { return file_; }
   MemberNames list_names(std::string_view folder) const override {
     MemberNames names;
-    const std::string beginning = beginning_ + make_beginning(folder);
+    const std::string beginning = beginning_ + make_name_prefix(folder);
     const auto& members = zip_->members();
     for (auto at = members.lower_bound(beginning); at != members.end() && at->first.starts_with(beginning); ++at)
       names.push_back(at->first.substr(beginning.size()));
@@ -116,7 +116,7 @@ class ZipContainer final : public Container {
   std::vector<Finding> check_checksums() const override { return zip_->archive().check_crc32(); }
 
  private:
-  static std::string make_beginning(std::string_view folder) {
+  static std::string make_name_prefix(std::string_view folder) {
     return folder.empty() ? std::string() : fmt::format("{}/", folder);
   }
 

@@ -28,18 +28,19 @@ class Container {
   // Returns the path of the file on the disk that holds the member's bytes.
   virtual std::filesystem::path locate_file(std::string_view name) const = 0;
 
-  // Returns names relative to the folder: in a directory its entries, in an archive all files in it and below. Throws
-  // io.
+  // Returns names relative to the folder: the entries of a directory, or all files of an archive in the folder and
+  // below it. Throws io.
   virtual MemberNames list_names(std::string_view folder = {}) const = 0;
-  // Returns true if a file or anything else has that name; false if the system cannot say.
+  // Returns true if a file or anything else has that name; false if the system does not report it.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Opens a member: maps a part of the archive, or decodes a deflated member. Throws not_found, io, and unsupported for
-  // a deflated member of more than 1 GiB, and if all deflated members exceed compute_decoded_limit() of the archive.
+  // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found, io, and
+  // unsupported for a deflated member of more than 1 GiB, and if all deflated members exceed compute_decoded_limit() of
+  // the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
-  // Gets the beginnings of members that will be opened, several at a time, where each takes a request to a server.
-  // Leaves errors to the reads that follow.
+  // Fetches the beginnings of members that will be opened, several at a time, if each takes a request to a server.
+  // Ignores errors, which the reads that follow will throw.
   virtual void prefetch(const MemberNames& /*names*/) const {}
 
   // Returns a folder as a container, with names relative to it.
@@ -61,7 +62,7 @@ class Container {
 // Returns the kind of a container; std::nullopt for other files. A null source means a directory. Looks at a few bytes.
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source);
 
-// Opens a container. `io` says how to open files of a directory. Throws invalid_file, unsupported, io. Requires: the
+// Opens a container. `io` chooses how to open files of a directory. Throws invalid_file, unsupported, io. Requires: the
 // source is of that kind.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
                                                 const SourcePtr& source, IoMode io = IoMode::map);

@@ -46,11 +46,11 @@ class InflateStream final : public BlobStream {
   std::uint64_t position() const { return position_; }
 
  private:
-  // Fills `out` until the stream ends.
+  // Fills `out`, or a part of it if the stream ends. Returns the number of bytes.
   std::size_t inflate_into(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size() && !at_end_) {
-      if (zlib_.avail_in == 0) fill();
+      if (zlib_.avail_in == 0) fill_input();
       const auto room = std::min<std::size_t>(out.size() - done, std::numeric_limits<uInt>::max());
       zlib_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
       zlib_.avail_out = static_cast<uInt>(room);
@@ -66,7 +66,7 @@ class InflateStream final : public BlobStream {
     return done;
   }
 
-  void fill() {
+  void fill_input() {
     const auto count = std::min<std::uint64_t>(kDeflatedBytes, at_.length - consumed_);
     buffer_.resize(kDeflatedBytes);
     at_.source->read(at_.offset + consumed_, std::span(buffer_).first(count));
@@ -111,7 +111,7 @@ class DeflatedBlob final : public Blob {
     return Stored{place_, skip_ == 0 ? "deflate" : fmt::format("deflate+{}", skip_)};
   }
   std::unique_ptr<BlobStream> stream() const override {
-    auto stream = start();
+    auto stream = start_stream();
     discard_bytes(*stream, skip_);
     return stream;
   }
@@ -120,14 +120,14 @@ class DeflatedBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<InflateStream> from = std::move(last_);
-    if (!from || from->position() > skip_ + offset) from = start();
+    if (!from || from->position() > skip_ + offset) from = start_stream();
     discard_bytes(*from, skip_ + offset - from->position());
     from->read(out);
     if (from->position() < size_) last_ = std::move(from);
   }
 
  private:
-  std::unique_ptr<InflateStream> start() const { return std::make_unique<InflateStream>(place_, size_, crc32_); }
+  std::unique_ptr<InflateStream> start_stream() const { return std::make_unique<InflateStream>(place_, size_, crc32_); }
 
   StoredRange place_;
   std::uint64_t size_;

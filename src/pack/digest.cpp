@@ -135,12 +135,14 @@ __attribute__((target("sse4.2"))) std::uint32_t update_by_instruction(std::uint3
   return narrow;
 }
 
-std::uint32_t update(std::uint32_t state, std::span<const std::byte> bytes) {
+std::uint32_t update_crc32c(std::uint32_t state, std::span<const std::byte> bytes) {
   static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
   return has_instruction ? update_by_instruction(state, bytes) : update_by_table(state, bytes);
 }
 #else
-std::uint32_t update(std::uint32_t state, std::span<const std::byte> bytes) { return update_by_table(state, bytes); }
+std::uint32_t update_crc32c(std::uint32_t state, std::span<const std::byte> bytes) {
+  return update_by_table(state, bytes);
+}
 #endif
 
 class Crc32c final : public Hasher {
@@ -154,7 +156,9 @@ class Crc32c final : public Hasher {
 
 }  // namespace
 
-std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before) { return ~update(~before, bytes); }
+std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+  return ~update_crc32c(~before, bytes);
+}
 
 std::unique_ptr<Hasher> make_crc32c() { return std::make_unique<Crc32c>(); }
 

@@ -1,4 +1,5 @@
-// Digests of bytes: SHA-256, and SHA-1 as git uses it (OpenSSL); XXH3-64 (xxHash).
+// Computes digests of bytes: SHA-256, SHA-1 as git uses it (OpenSSL), XXH3-64 (xxHash), CRC-32 (libdeflate) and
+// CRC-32C.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +25,11 @@ std::unique_ptr<Hasher> make_xxh3();
 // file's bytes.
 std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size);
 
-// Returns the SHA-256 of all bytes.
+// Returns the SHA-256 in lower-case hexadecimal digits.
 std::string compute_sha256(std::span<const std::byte> bytes);
 std::uint64_t compute_xxh3(std::span<const std::byte> bytes);
 
-// CRC-32 of zip archives (the polynomial of IEEE 802.3), computed by libdeflate.
-
+// Computes the CRC-32 of zip archives (with the polynomial of IEEE 802.3).
 class Crc32 final : public Hasher {
  public:
   void update(std::span<const std::byte> bytes) override;
@@ -40,9 +40,7 @@ class Crc32 final : public Hasher {
   std::uint32_t value_ = 0;
 };
 
-// CRC-32C (Castagnoli), for zTensor 1.x digests.
-
-// Continues a checksum: `before` is that of all bytes before `bytes` (0 if there are none).
+// Continues a CRC-32C (Castagnoli): `before` is that of all bytes before `bytes` (0 if there are none).
 std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();

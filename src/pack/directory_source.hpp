@@ -15,7 +15,7 @@ namespace poise {
 
 class DirectorySource : public Source {
  public:
-  // Returns the directory. Its members stay open with it.
+  // Returns the members of the directory.
   virtual std::unique_ptr<const Container> open_directory() const = 0;
 
   bool mapped() const override { return true; }

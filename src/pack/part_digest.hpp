@@ -1,4 +1,4 @@
-// Digests of parts: their text in files, and the hashers that compute them.
+// Parses, writes and checks the digests of parts. Their text in files is one of these:
 //
 //   sha256:<64 hexadecimal digits>    crc32c:0x<8 digits>    xxh3:<16 digits>
 #pragma once
@@ -36,7 +36,7 @@ BlobPtr find_digested_blob(const BlobPtr& blob, const Digest& digest);
 // Makes a hasher; null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
-// Describes how Poise writes digests of an algorithm: the text before the digits, and the sixteen digits.
+// Describes how Poise writes digests of an algorithm: the text before the digits, and the sixteen hexadecimal digits.
 struct DigestSpelling {
   std::string_view begin;
   std::string_view digits;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache while it is made, hashed and written
 constexpr std::size_t kCopyBytes = 16 << 20;    // how much is copied between two reports of progress
 
-void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_view item) {
+void copy_stored_bytes(const StoredRange& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {
     const std::uint64_t count = std::min<std::uint64_t>(kCopyBytes, at.length - done);
     sink.copy(*at.source, at.offset + done, count);
@@ -110,7 +110,7 @@ void stream_serially(const Blob& blob, Consume&& consume) {
   }
 }
 
-// Reads chunks, even where bytes could be borrowed: for bytes that are then written, copying is faster.
+// Reads chunks although the bytes may be mapped, since reading is faster for bytes that are then written.
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
   const Chunk chunk(std::min<std::uint64_t>(kChunkBytes, blob.size()));
@@ -132,10 +132,10 @@ void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
 
 namespace {
 
-void write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+void write_bytes(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   const auto at = blob.raw_range();
   const bool in_file = at && at->source->descriptor() >= 0;
-  if (hasher == nullptr && in_file) return copy_in_file(*at, sink, meter, item);
+  if (hasher == nullptr && in_file) return copy_stored_bytes(*at, sink, meter, item);
   const auto consume = [&](std::span<const std::byte> bytes) {
     if (hasher != nullptr) hasher->update(bytes);
     sink.write(bytes);
@@ -149,10 +149,10 @@ void write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view ite
 
 }  // namespace
 
-bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+bool write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   const bool is_here = sink.begin_part(blob.size());
   if (is_here) {
-    write_blob(blob, sink, meter, item, hasher);
+    write_bytes(blob, sink, meter, item, hasher);
   } else {
     sink.skip(blob.size());
     meter.advance(blob.size(), item);
@@ -161,8 +161,8 @@ bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Has
   return is_here;
 }
 
-void pump_whole(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher) {
-  write_blob(blob, sink, meter, item, &hasher);
+void write_whole_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher) {
+  write_bytes(blob, sink, meter, item, &hasher);
 }
 
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) {

@@ -1,4 +1,4 @@
-// pump() writes a blob's decoded bytes into a sink, once and in order.
+// write_blob() writes a blob's decoded bytes into a sink, once and in order.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,22 @@
 
 namespace poise {
 
-// Writes a blob into a sink. The file system copies stored bytes where possible. All threads compute other bytes, a
+// Writes the blob's bytes. The file system copies stored bytes where possible. All threads compute other bytes, a
 // bounded number of chunks ahead of the ordered writer. `hasher` (may be null) gets all bytes in order; `item` names
 // the blob for the meter. Returns false if another process writes the blob: `hasher` gets no bytes then. Throws what
 // the blob and the sink throw.
-bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
-// Writes a blob as pump() does, but `hasher` always gets the bytes, because what follows in the file depends on them.
-void pump_whole(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher);
+bool write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
+// Writes a blob as write_blob() does, but `hasher` always gets the bytes, because what follows in the file depends on
+// them.
+void write_whole_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher);
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
 
-// Compares decoded bytes until the first difference, in constant memory.
+// Returns true if the decoded bytes are equal. Stops at the first difference, and uses constant memory.
 bool have_same_bytes(const Blob& a, const Blob& b);
 
-// Returns the XXH3-64 of the first 64 KiB, or of all bytes when there are fewer.
+// Returns the XXH3-64 of the first 64 KiB, or of all bytes if there are fewer.
 std::uint64_t hash_beginning(const Blob& blob);
 
 }  // namespace poise

@@ -43,7 +43,7 @@ class ReadAhead::Window {
 
   // Begins the first stream of an item, and drops the items before it. Returns false for a second stream, and for an
   // item that was dropped.
-  bool begin(std::size_t index) {
+  bool begin_stream(std::size_t index) {
     const std::scoped_lock lock(mutex_);
     if (index < current_ || items_[index].begun) return false;
     for (; current_ < index; ++current_) drop(items_[current_]);
@@ -77,7 +77,7 @@ class ReadAhead::Window {
         break;
       } else if (!item.busy) {
         make_chunk(item, lock);
-      } else if (Item* other = find_item(current_ + 1)) {
+      } else if (Item* other = find_idle_item(current_ + 1)) {
         make_chunk(*other, lock);
       } else {
         changed_.wait(lock);
@@ -104,11 +104,11 @@ class ReadAhead::Window {
     bool dropped = false;  // nobody will read it
   };
 
-  // The caller of each of the following functions holds the lock, except for run().
+  // The caller of each of the following functions holds the lock, except for decode_items().
   bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
 
   // Returns the first unfinished item from `from` on that no thread decodes, if there is room for a chunk; else null.
-  Item* find_item(std::size_t from) {
+  Item* find_idle_item(std::size_t from) {
     if (chunks_ >= most_chunks_ || stops_) return nullptr;
     std::size_t unfinished = 0;
     for (std::size_t i = from; i < items_.size() && unfinished <= threads_; ++i) {
@@ -120,23 +120,23 @@ class ReadAhead::Window {
   }
 
   void start_threads() {
-    while (running_ + 1 < threads_ && find_item(current_ + 1) != nullptr) {
-      tasks_.run([this] { run(); });  // run() waits for the lock
+    while (running_ + 1 < threads_ && find_idle_item(current_ + 1) != nullptr) {
+      tasks_.run([this] { decode_items(); });  // decode_items() waits for the lock
       ++running_;
-      if (running_ >= count_waiting()) return;
+      if (running_ >= count_unfinished()) return;
     }
   }
-  std::size_t count_waiting() const {
+  std::size_t count_unfinished() const {
     return static_cast<std::size_t>(
         std::count_if(items_.begin() + static_cast<std::ptrdiff_t>(current_) + 1,
                       items_.begin() + static_cast<std::ptrdiff_t>(std::min(items_.size(), current_ + 1 + threads_)),
                       [&](const Item& item) { return !is_done(item); }));
   }
 
-  // Runs on a thread: decodes item after item, each as far as there is room.
-  void run() {
+  // Decodes items on a thread, each as far as there is room.
+  void decode_items() {
     std::unique_lock lock(mutex_);
-    while (Item* item = find_item(current_ + 1)) {
+    while (Item* item = find_idle_item(current_ + 1)) {
       item->busy = true;
       while (!is_done(*item) && chunks_ < most_chunks_ && !stops_) make_chunk_of_busy(*item, lock);
       item->busy = false;
@@ -233,7 +233,7 @@ class ReadAhead::AheadBlob final : public Blob {
   bool decodable() const override { return blob_.decodable(); }
 
   std::unique_ptr<BlobStream> stream() const override {
-    if (!window_.begin(item_)) return blob_.stream();
+    if (!window_.begin_stream(item_)) return blob_.stream();
     return std::make_unique<Stream>(window_, item_);
   }
 

@@ -60,8 +60,7 @@ class Scan {
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 
-  // The distance by which a scan should run ahead of a reader of the same bytes, so that they are still in the page
-  // cache.
+  // A scan should run this far ahead of a reader of the same bytes, which are then still in the page cache.
   static constexpr std::uint64_t kBatchBytes = std::uint64_t{256} << 20;
 
  private:

@@ -40,14 +40,14 @@ WriterDigests::WriterDigests(DigestAlgorithm algorithm) : algorithm_(algorithm) 
 
 WriterDigests::~WriterDigests() = default;
 
-Hasher* WriterDigests::begin(Sink* sink) {
+Hasher* WriterDigests::begin_part(Sink* sink) {
   file_ = sink != nullptr && algorithm_ == kReadAgain ? sink->readable_sink() : nullptr;
   if (file_ != nullptr) begin_ = file_->position();
   hasher_ = file_ != nullptr ? nullptr : make_hasher(algorithm_);
   return hasher_.get();
 }
 
-std::size_t WriterDigests::end(bool is_here) {
+std::size_t WriterDigests::end_part(bool is_here) {
   const std::size_t digest = digests_.size();
   digests_.push_back(hasher_ && is_here ? format_digest(algorithm_, hasher_->finish()) : std::string());
   if (file_ == nullptr || !is_here) return digest;

@@ -27,13 +27,13 @@ class WriterDigests {
   ~WriterDigests();
 
   // Begins the next part. `sink` will get the digested bytes, from its current position on; null when it gets another
-  // form of them. Returns the hasher to which the caller passes these bytes; null if it need not.
-  Hasher* begin(Sink* sink);
-  // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin() was called.
-  // `is_here` is true if this process has written the part. Otherwise the text of the digest is empty.
-  std::size_t end(bool is_here = true);
-  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. `output` has those of parts that other
-  // processes write. Throws io. Callers call it last.
+  // form of them. Returns the hasher to which the caller passes these bytes; null if the caller need not pass them.
+  Hasher* begin_part(Sink* sink);
+  // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin_part() was
+  // called. `is_here` is true if this process has written the part. Otherwise the text of the digest is empty.
+  std::size_t end_part(bool is_here = true);
+  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. `output` adds those of parts that
+  // other processes write. Throws io. Callers call it last.
   std::vector<std::string> finish(Output& output);
   std::vector<std::string> finish();
 

@@ -60,7 +60,7 @@ class Reader {
   explicit Reader(const SourcePtr& source)
       : source_(source), records_(make_unmapped_source(source)), reader_(*records_, "zip") {}
 
-  std::vector<ZipMember> read() {
+  std::vector<ZipMember> read_members() {
     const Directory directory = find_directory();
     if (directory.begin > directory.end_record || directory.bytes != directory.end_record - directory.begin)
       reader_.fail(
@@ -82,16 +82,16 @@ class Reader {
     }
     if (list.remaining() > 0)
       list.fail("directory", fmt::format("{} bytes after the last of its members", list.remaining()), list.position());
-    require_one_end(directory.begin);
-    require_distinct(members, entries);
+    require_one_end_record(directory.begin);
+    require_distinct_paths(members, entries);
     read_headers(members, directory.begin);
     return members;
   }
 
  private:
   // Finds the end record. Some readers search for its signature from the end of the file, others also look at the
-  // length of the comment that ends it. The last signature has to be the record for both.
-  std::uint64_t find_end() {
+  // length of the comment that ends it. For both, the last signature has to be the record.
+  std::uint64_t find_end_record() {
     constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();
     const std::uint64_t tail = std::min<std::uint64_t>(size, kEndBytes + 0xffff);
@@ -121,7 +121,7 @@ class Reader {
 
   // Throws for a second end record in or after the directory. Bytes of members may have such signatures, since an
   // archive may hold another archive.
-  void require_one_end(std::uint64_t directory) const {
+  void require_one_end_record(std::uint64_t directory) const {
     for (const std::uint64_t at : other_ends_) {
       if (at >= directory)
         reader_.fail("end of the directory", "a second record is in the directory: readers would use different ones",
@@ -131,7 +131,7 @@ class Reader {
 
   Directory find_directory() {
     EndRecord end;
-    end.at = find_end();
+    end.at = find_end_record();
     reader_.seek(end.at + 4);
     end.disk = reader_.read_u16("number of this disk");
     end.directory_disk = reader_.read_u16("disk of the directory");
@@ -139,14 +139,14 @@ class Reader {
     end.members = reader_.read_u16("members");
     end.bytes = reader_.read_u32("bytes of the directory");
     end.begin = reader_.read_u32("offset of the directory");
-    if (end.disk != 0 || end.directory_disk != 0 || end.members_here != end.members) refuse_parts(end.at);
-    if (auto wide = find_zip64(end)) return *wide;
+    if (end.disk != 0 || end.directory_disk != 0 || end.members_here != end.members) refuse_split_archive(end.at);
+    if (auto wide = find_zip64_directory(end)) return *wide;
     return {end.begin, end.bytes, end.members, end.at};
   }
 
   // Finds the zip64 record. Some readers look for it directly before its locator, others at the offset that the locator
   // has. Some always use its numbers, others only if fields of the end record have all bits set. All must agree.
-  std::optional<Directory> find_zip64(const EndRecord& end) {
+  std::optional<Directory> find_zip64_directory(const EndRecord& end) {
     if (end.at < kZip64LocatorBytes) return std::nullopt;
     const std::uint64_t locator = end.at - kZip64LocatorBytes;
     reader_.seek(locator);
@@ -154,7 +154,7 @@ class Reader {
     const std::uint32_t disk = reader_.read_u32("disk of the zip64 end");
     const std::uint64_t at = reader_.read_u64("offset of the zip64 end");
     const std::uint32_t disks = reader_.read_u32("number of disks");
-    if (disk != 0 || disks != 1) refuse_parts(locator);
+    if (disk != 0 || disks != 1) refuse_split_archive(locator);
     if (locator < kZip64EndBytes || at != locator - kZip64EndBytes)
       reader_.fail("offset of the zip64 end", fmt::format("{} is not directly before its locator at {}", at, locator),
                    locator + 8);
@@ -172,7 +172,7 @@ class Reader {
     directory.members = reader_.read_u64("members");
     directory.bytes = reader_.read_u64("bytes of the directory");
     directory.begin = reader_.read_u64("offset of the directory");
-    if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_parts(at);
+    if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_split_archive(at);
     if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
         !agrees(end.begin, directory.begin))
       reader_.fail("zip64 end",
@@ -182,7 +182,7 @@ class Reader {
     return directory;
   }
 
-  [[noreturn]] void refuse_parts(std::uint64_t at) const {
+  [[noreturn]] void refuse_split_archive(std::uint64_t at) const {
     throw Error(ErrorKind::unsupported, "zip: the archive is split into several files", source_->name(), at);
   }
 
@@ -207,9 +207,9 @@ class Reader {
     const bool is_link = (made_by == kMadeOnUnix || made_by == kMadeOnMacOs) && (mode & kModeOfFileType) == kModeOfLink;
     member.header = list.read_u32("offset");
     member.name = list.read_text(name_bytes, "name");
-    read_extra(list, extra_bytes, member);
+    read_extra_fields(list, extra_bytes, member);
     list.skip(comment_bytes, "comment");
-    if (disk != 0) refuse_parts(at);
+    if (disk != 0) refuse_split_archive(at);
     require_readable(member.name, flags, at);
     if (is_link)
       refuse(member.name, "is a symbolic link: unpack the archive, or pack it again with the files in place of links",
@@ -217,7 +217,7 @@ class Reader {
     if (method != kStored && method != kDeflated)
       refuse(member.name, fmt::format("is compressed by method {}; known are 0 (stored) and 8 (deflated)", method), at);
     member.deflated = method == kDeflated;
-    require_name(list, member.name, at);
+    require_valid_name(list, member.name, at);
     if (!member.deflated && member.bytes != member.stored_bytes)
       list.fail(member.name,
                 fmt::format("{} bytes are stored as {}, but without compression", member.bytes, member.stored_bytes),
@@ -227,8 +227,9 @@ class Reader {
     return member;
   }
 
-  // Reads the extra fields. The zip64 field has the numbers, in order, whose 32 bits in the entry are all set.
-  static void read_extra(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
+  // Reads the extra fields. If all 32 bits of a number in the entry are set, the zip64 field has the number; its order
+  // is that of the entry's sizes and offset.
+  static void read_extra_fields(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");
     bool has_zip64 = false;
@@ -262,12 +263,12 @@ class Reader {
     if ((flags & kPatch) != 0) refuse(name, "is a patch of other bytes", at);
   }
 
-  static void require_name(const ByteReader& list, std::string_view name, std::uint64_t at) {
+  static void require_valid_name(const ByteReader& list, std::string_view name, std::uint64_t at) {
     if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
   }
 
   // Throws if two members would become the same file when the archive is unpacked.
-  void require_distinct(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
+  void require_distinct_paths(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(members.size());
     std::deque<std::string> plain_names;  // owns normalized names that differ from the members' names
@@ -315,7 +316,7 @@ class Reader {
       const std::uint64_t next = is_last ? directory : order[i + 1]->header;
       if (end > next) reader_.fail(next_name, fmt::format("shares bytes with the member {}", member.name), next);
       if (has_descriptor) {
-        read_descriptor(headers, member, next);
+        check_descriptor(headers, member, next);
       } else {
         require_no_gap(next_name, end, next);
       }
@@ -408,7 +409,7 @@ class Reader {
   }
 
   // Checks a descriptor: CRC-32 and both sizes, of 32 or 64 bits, with or without a signature. It must end at `next`.
-  static void read_descriptor(ByteReader& headers, const ZipMember& member, std::uint64_t next) {
+  static void check_descriptor(ByteReader& headers, const ZipMember& member, std::uint64_t next) {
     constexpr std::uint64_t kNarrowBytes = 12;
     constexpr std::uint64_t kWideBytes = 20;
     constexpr std::uint64_t kSignatureBytes = 4;
@@ -471,7 +472,7 @@ std::string normalize_zip_name(std::string_view name) {
   return plain;
 }
 
-ZipArchive::ZipArchive(SourcePtr source) : source_(std::move(source)), members_(Reader(source_).read()) {}
+ZipArchive::ZipArchive(SourcePtr source) : source_(std::move(source)), members_(Reader(source_).read_members()) {}
 
 const ZipMember* ZipArchive::find(std::string_view name) const {
   const auto found = std::ranges::find(members_, name, &ZipMember::name);

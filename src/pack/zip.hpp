@@ -104,7 +104,7 @@ namespace poise {
 // The stream must decode to exactly the size and the CRC-32 that its container states. A broken stream and bytes after
 // its end are errors, too. Memory: the decoder's window.
 
-// Returns the largest output of that many deflated bytes. A byte decodes to at most 1032 bytes.
+// Returns the most bytes that this number of deflated bytes can decode to: 1032 for each.
 std::uint64_t compute_inflated_limit(std::uint64_t deflated_bytes);
 
 // Makes a blob of the decoded bytes of a deflated stream after the first `skip`. Reading to the end throws invalid_file

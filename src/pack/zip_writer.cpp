@@ -26,8 +26,8 @@ std::uint32_t narrow_number(std::uint64_t number) {
 }
 
 // Writes the fields that a header and an entry of the directory share.
-void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
-                std::uint64_t extra_bytes) {
+void append_common_fields(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
+                          std::uint64_t extra_bytes) {
   record.append_u16(kVersion);
   record.append_u16(kFlags);
   record.append_u16(kStored);
@@ -42,7 +42,7 @@ void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, co
 
 }  // namespace
 
-Crc32& ZipWriter::begin(std::string name, std::uint64_t bytes, std::uint64_t align_at) {
+Crc32& ZipWriter::begin_member(std::string name, std::uint64_t bytes, std::uint64_t align_at) {
   if (name.size() > 0xffff) throw Error(ErrorKind::internal, "zip: a name has more than 65535 bytes");
   const std::uint64_t zip64_extra = is_wide(bytes) ? kZip64HeaderExtraBytes : 0;
   const std::uint64_t unpadded =
@@ -50,7 +50,7 @@ Crc32& ZipWriter::begin(std::string name, std::uint64_t bytes, std::uint64_t ali
   const std::uint64_t padding = (alignment_ - unpadded % alignment_) % alignment_;
   ByteWriter header;
   header.append_u32(kHeader);
-  add_common(header, 0, bytes, name, zip64_extra + kPaddingExtraBytes + padding);
+  append_common_fields(header, 0, bytes, name, zip64_extra + kPaddingExtraBytes + padding);
   header.append_text(name);
   if (zip64_extra > 0) {
     header.append_u16(kZip64Extra);
@@ -67,7 +67,7 @@ Crc32& ZipWriter::begin(std::string name, std::uint64_t bytes, std::uint64_t ali
   return crc32_;
 }
 
-void ZipWriter::end() {
+void ZipWriter::end_member() {
   Member& member = members_.back();
   member.crc32 = crc32_.value();
   ByteWriter descriptor;
@@ -83,10 +83,10 @@ void ZipWriter::end() {
   sink_.write(descriptor.bytes());
 }
 
-void ZipWriter::add(std::string name, std::span<const std::byte> bytes) {
-  begin(std::move(name), bytes.size()).update(bytes);
+void ZipWriter::add_member(std::string name, std::span<const std::byte> bytes) {
+  begin_member(std::move(name), bytes.size()).update(bytes);
   sink_.write(bytes);
-  end();
+  end_member();
 }
 
 void ZipWriter::finish() {
@@ -102,7 +102,7 @@ void ZipWriter::finish() {
     ByteWriter entry;
     entry.append_u32(kDirectoryEntry);
     entry.append_u16(kVersion);  // the version that made the archive
-    add_common(entry, member.crc32, member.bytes, member.name, extra_bytes);
+    append_common_fields(entry, member.crc32, member.bytes, member.name, extra_bytes);
     entry.append_u16(0);  // comment
     entry.append_u16(0);  // disk
     entry.append_u16(0);  // attributes

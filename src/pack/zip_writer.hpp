@@ -20,12 +20,12 @@ class ZipWriter {
 
   // Begins a member of `bytes` bytes, which the caller then writes to the sink and passes to the returned Crc32. Aligns
   // the member's byte `align_at`. Requires: the name is new and shorter than 64 KiB.
-  Crc32& begin(std::string name, std::uint64_t bytes, std::uint64_t align_at = 0);
-  // Ends the member.
-  void end();
+  Crc32& begin_member(std::string name, std::uint64_t bytes, std::uint64_t align_at = 0);
+  // Writes the member's descriptor.
+  void end_member();
   // Adds a member from memory.
-  void add(std::string name, std::span<const std::byte> bytes);
-  // Writes the directory. Called once, at the end.
+  void add_member(std::string name, std::span<const std::byte> bytes);
+  // Writes the directory. Callers call it once, at the end.
   void finish();
 
  private:

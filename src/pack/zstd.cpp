@@ -19,9 +19,9 @@
 namespace poise {
 namespace {
 
-constexpr int kMaxWindowLog = 27;                      // 128 MiB: what every decoder accepts by default
-constexpr std::uint64_t kMinBlockBytes = 4;            // a block has 4 bytes or more ...
-constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at most this many bytes (RFC 8878)
+constexpr int kMaxWindowLog = 27;                      // 128 MiB, which every decoder accepts by default
+constexpr std::uint64_t kMinBlockBytes = 4;            // the smallest block
+constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // a block decodes to at most 128 KiB (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
@@ -33,10 +33,10 @@ class Decoder {
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
   }
 
-  // Fills `out` until the frames end.
+  // Fills `out`, or a part of it if the frames end. Returns the number of bytes.
   std::size_t decode(std::span<std::byte> out) {
     ZSTD_outBuffer output{out.data(), out.size(), 0};
-    while (output.pos < output.size && (input_.pos < input_.size || fill() || pending_)) {
+    while (output.pos < output.size && (input_.pos < input_.size || fill_input() || pending_)) {
       const std::size_t before = output.pos;
       const std::size_t hint = ZSTD_decompressStream(context_.get(), &output, &input_);
       if (ZSTD_isError(hint)) refuse(hint);
@@ -67,7 +67,7 @@ class Decoder {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };
 
-  bool fill() {
+  bool fill_input() {
     if (consumed_ == at_.length) return false;
     const auto count = std::min<std::uint64_t>(kInputBytes, at_.length - consumed_);
     if (at_.source->mapped()) {
@@ -123,7 +123,7 @@ class ZstdStream final : public BlobStream {
   bool ended_ = false;
 };
 
-// Returns the largest size that the stored bytes can decode to: bounds allocations.
+// Returns the largest size that the stored bytes can decode to. It limits allocations.
 std::uint64_t compute_largest_content(const StoredRange& place) {
   return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX
                                                           : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
@@ -168,7 +168,7 @@ class ZstdBlob final : public Blob {
 };
 
 // Returns the decoded size of frames; std::nullopt if it exceeds `most`.
-std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64_t most) {
+std::optional<std::uint64_t> count_decoded_bytes(const StoredRange& place, std::uint64_t most) {
   Decoder decoder(place);
   std::vector<std::byte> chunk(kInputBytes);
   std::uint64_t size = 0;
@@ -201,7 +201,7 @@ class ZstdSize {
     const std::uint64_t twice = above_.value_or(0) > UINT64_MAX / 2 ? UINT64_MAX : 2 * above_.value_or(0);
     const std::uint64_t most = std::max(limit, twice);
     try {
-      size_ = count_decoded(place_, most);
+      size_ = count_decoded_bytes(place_, most);
     } catch (const Error&) {
       failure_ = std::current_exception();
     }
@@ -249,7 +249,7 @@ struct ZstdCompressor::Context {
   }
 
   // Compresses `bytes` into `to`. With ZSTD_e_end, also writes what is still buffered.
-  void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
+  void compress_into(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     bool done = false;
     while (!done) {
@@ -279,8 +279,8 @@ ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t
 }
 
 void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) {
-  compressor_.context_->push(bytes, ZSTD_e_continue, to_);
+  compressor_.context_->compress_into(bytes, ZSTD_e_continue, to_);
 }
-void ZstdCompressor::Frame::finish() { compressor_.context_->push({}, ZSTD_e_end, to_); }
+void ZstdCompressor::Frame::finish() { compressor_.context_->compress_into({}, ZSTD_e_end, to_); }
 
 }  // namespace poise

@@ -29,7 +29,7 @@ BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, s
 // Throws bad_argument unless 1 <= level <= 22.
 void require_zstd_level(int level);
 
-// Compresses blobs one at a time, reusing memory.
+// Compresses blobs one at a time, and reuses memory.
 class ZstdCompressor {
  public:
   explicit ZstdCompressor(int level);
@@ -41,7 +41,7 @@ class ZstdCompressor {
   class Frame final : public Sink {
    public:
     Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);
-    // Ends the frame: called once, after the last byte.
+    // Ends the frame. Callers call it once, after the last byte.
     void finish();
 
    protected:

@@ -54,7 +54,7 @@ class SeekTable {
   std::optional<std::uint32_t> checksum(std::size_t frame) const {
     return checksums_.empty() ? std::nullopt : std::optional(checksums_[frame]);
   }
-  // Returns the content of every frame but the last; 1 if none has content.
+  // Returns how many bytes of content every frame but the last has; 1 if no frame has content.
   std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
  private:
@@ -139,9 +139,9 @@ class FrameCache {
   }
 
   // Returns a unique number for a blob.
-  std::uint64_t number_blob() { return next_blob_++; }
+  std::uint64_t make_blob_number() { return next_blob_++; }
 
-  void forget(std::uint64_t blob) {
+  void drop_frames(std::uint64_t blob) {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const auto& entry) { return entry->blob == blob; });
   }
@@ -185,7 +185,7 @@ class SeekableBlob final : public Blob {
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
     if (size == 0) table();  // checks the table here, since an empty blob is never read
   }
-  ~SeekableBlob() override { FrameCache::shared().forget(name_); }
+  ~SeekableBlob() override { FrameCache::shared().drop_frames(name_); }
 
   std::uint64_t size() const override { return size_; }
   std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
@@ -224,7 +224,7 @@ class SeekableBlob final : public Blob {
     return content;
   }
 
-  // Decodes a frame. Requires: out is as large as its content.
+  // Decodes a frame into `out`. Requires: `out` is as large as the frame's content.
   void decode(std::size_t index, std::span<std::byte> out) const {
     const Frame& frame = table().frames()[index];
     std::vector<std::byte> copy;
@@ -263,7 +263,7 @@ class SeekableBlob final : public Blob {
  private:
   StoredRange place_;
   std::uint64_t size_;
-  std::uint64_t name_ = FrameCache::shared().number_blob();
+  std::uint64_t name_ = FrameCache::shared().make_blob_number();
   mutable std::mutex mutex_;
   mutable std::optional<SeekTable> table_;  // constant once set
 };

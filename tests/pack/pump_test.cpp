@@ -77,7 +77,7 @@ class FileOfBytes {
 std::vector<std::byte> pumped(const Blob& blob, Hasher* hasher = nullptr) {
   WatchedSink sink;
   Meter meter;
-  pump(blob, sink, meter, "item", hasher);
+  write_blob(blob, sink, meter, "item", hasher);
   return sink.bytes;
 }
 
@@ -98,11 +98,11 @@ TEST(Pump, BytesOfAFileAreCopiedByTheSinkUnlessTheyAreHashed) {
   const BlobPtr blob = make_source_blob(file.open(IoMode::map), 0, kLarge);
   Meter meter;
   WatchedSink copied;
-  pump(*blob, copied, meter, "item");
+  write_blob(*blob, copied, meter, "item");
   EXPECT_GT(copied.copies, 0U);
   WatchedSink hashed;
   const auto hasher = make_xxh3();
-  pump(*blob, hashed, meter, "item", hasher.get());
+  write_blob(*blob, hashed, meter, "item", hasher.get());
   EXPECT_EQ(hashed.copies, 0U);
 }
 
@@ -135,7 +135,7 @@ TEST(Pump, TheMeterCountsEveryByteOnceAndCanStopIt) {
       },
       kLarge);
   WatchedSink sink;
-  EXPECT_THROW(pump(ComputedBlob(kLarge), sink, meter, "a tensor"), Error);
+  EXPECT_THROW(write_blob(ComputedBlob(kLarge), sink, meter, "a tensor"), Error);
   EXPECT_THAT(items, testing::ElementsAre("a tensor"));
   EXPECT_LT(sink.bytes.size(), kLarge);
 }
@@ -144,7 +144,7 @@ TEST(Pump, WritesTheBytesBeforeAFailureInOrder) {
   for (const bool seekable : {true, false}) {
     WatchedSink sink;
     Meter meter;
-    EXPECT_THROW(pump(ComputedBlob(kLarge, seekable, 1 << 20), sink, meter, "item"), Error);
+    EXPECT_THROW(write_blob(ComputedBlob(kLarge, seekable, 1 << 20), sink, meter, "item"), Error);
     EXPECT_LE(sink.bytes.size(), std::size_t{1} << 20);
     EXPECT_EQ(sink.bytes, pattern(0, sink.bytes.size()));
   }

@@ -29,9 +29,9 @@ void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::sp
 
 // Writes a part without changing its bytes.
 std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std::byte>& bytes) {
-  if (Hasher* hasher = digests.begin(&sink)) hasher->update(bytes);
+  if (Hasher* hasher = digests.begin_part(&sink)) hasher->update(bytes);
   sink.write(bytes);
-  return digests.end();
+  return digests.end_part();
 }
 
 // Is a file in memory whose bytes can be read back. Copies into it become zeros without using memory.
@@ -80,9 +80,9 @@ TEST(WriterDigests, AreThoseOfTheBytesInTheFileInOrder) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::sha256);
   write(file, "magic");
-  EXPECT_EQ(digests.begin(&file), nullptr);  // read again
+  EXPECT_EQ(digests.begin_part(&file), nullptr);  // read again
   write(file, "abc");
-  EXPECT_EQ(digests.end(), 0U);
+  EXPECT_EQ(digests.end_part(), 0U);
   write(file, "padding");
   EXPECT_EQ(write_part(digests, file, {}), 1U);
   EXPECT_EQ(write_part(digests, file, std::vector<std::byte>(1 << 20)), 2U);
@@ -104,10 +104,10 @@ TEST(WriterDigests, NeedTheWritersBytesWhereTheseCannotBeReadAgain) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::sha256);
   for (Sink* sink : {static_cast<Sink*>(&memory), static_cast<Sink*>(nullptr)}) {
-    Hasher* const hasher = digests.begin(sink);
+    Hasher* const hasher = digests.begin_part(sink);
     ASSERT_NE(hasher, nullptr);
     hasher->update(bytes_of("abc"));
-    digests.end();
+    digests.end_part();
   }
   write_part(digests, file, bytes_of("abc"));
   EXPECT_EQ(digests.finish(), (std::vector<std::string>{kAbc, kAbc, kAbc}));
@@ -125,9 +125,9 @@ TEST(WriterDigests, OthersAreHashedAsTheBytesPass) {
 TEST(WriterDigests, NoneMakesEmptyTexts) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::none);
-  EXPECT_EQ(digests.begin(&file), nullptr);
+  EXPECT_EQ(digests.begin_part(&file), nullptr);
   write(file, "abc");
-  digests.end();
+  digests.end_part();
   EXPECT_EQ(digests.finish(), std::vector<std::string>{""});
   EXPECT_EQ(file.asked(), 0);
 }
@@ -137,9 +137,9 @@ TEST(WriterDigests, ManyPartsAreReadWhileOthersAreWritten) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::sha256);
   const auto write_one = [&] {
-    digests.begin(&file);
+    digests.begin_part(&file);
     file.copy(*zeros, 0, 1 << 20);
-    return digests.end();
+    return digests.end_part();
   };
   while (write_one() < 2000 && file.asked() == 0) {
   }
@@ -155,9 +155,9 @@ TEST(WriterDigests, CanBeGivenUp) {
   MemoryFile file(std::chrono::milliseconds(1));
   {
     WriterDigests digests(DigestAlgorithm::sha256);
-    digests.begin(&file);
+    digests.begin_part(&file);
     file.copy(*zeros, 0, std::uint64_t{2} << 30);  // 8192 reads, 8 seconds
-    digests.end();
+    digests.end_part();
     EXPECT_EQ(file.asked(), 1);
   }
   const int reads = file.reads();

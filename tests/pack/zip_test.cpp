@@ -49,8 +49,8 @@ TEST(Zip, WhatIsWrittenIsRead) {
   MemorySink sink;
   ZipWriter writer(sink, 64);
   const std::string bytes = "some bytes";
-  writer.add("dir/a", std::as_bytes(std::span(bytes)));
-  writer.add("empty", {});
+  writer.add_member("dir/a", std::as_bytes(std::span(bytes)));
+  writer.add_member("empty", {});
   writer.finish();
   const ZipArchive archive(Source::from_memory(sink.take(), "a.zip"));
   ASSERT_EQ(archive.members().size(), 2U);

@@ -256,7 +256,7 @@ void TensorsSection::write(Sink& sink, const Progress& progress) const {
     const Tensor* const tensor = tensors_[i];
     const Affine affine = tensor->layout.affine() != nullptr ? tensor->layout.affine()->get() : Affine{};
     sink.write(header_(*tensor, affine).fields().bytes());
-    pump(ahead[i], sink, meter, tensor->name);
+    write_blob(ahead[i], sink, meter, tensor->name);
   }
   sink.pad_to(kAlignment);
 }

@@ -334,7 +334,7 @@ class GgufFile {
       const Part& part = parts_[i];
       sink.write(part.header.bytes());
       for (std::size_t t = part.first; t < part.last; ++t) {
-        pump(ahead[t], sink, meter, tensors_[t].name);
+        write_blob(ahead[t], sink, meter, tensors_[t].name);
         sink.pad_to(alignment_);
       }
     }

@@ -74,7 +74,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   const Blob& data = *tensor.require("data").blob;
   Meter meter(options.progress, data.size());
   output.main().write(header.bytes());
-  pump(data, output.main(), meter, tensor.name);
+  write_blob(data, output.main(), meter, tensor.name);
 }
 
 std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {

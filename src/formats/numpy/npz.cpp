@@ -183,15 +183,15 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
     const Tensor& tensor = model.tensors()[i];
     const ByteWriter header = numpy::write_header("npz", tensor);
     const Blob& data = ahead[i];
-    Crc32& crc32 = archive.begin(make_member_name(tensor), header.size() + data.size());
+    Crc32& crc32 = archive.begin_member(make_member_name(tensor), header.size() + data.size());
     sink.write(header.bytes());
     crc32.update(header.bytes());
     if (meter != nullptr) {
-      pump_whole(data, sink, *meter, tensor.name, crc32);
+      write_whole_blob(data, sink, *meter, tensor.name, crc32);
     } else {
       sink.pad(data.size());
     }
-    archive.end();
+    archive.end_member();
   }
   archive.finish();
 }

@@ -160,26 +160,26 @@ PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
 }
 
 void write_text(ZipWriter& archive, std::string_view name, std::string_view text) {
-  archive.add(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
+  archive.add_member(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
 }
 
 // Writes the file. Without a meter, writes zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);
-  archive.add(fmt::format("{}{}", kRoot, kPickle), write_pickle(model, storages).bytes());
+  archive.add_member(fmt::format("{}{}", kRoot, kPickle), write_pickle(model, storages).bytes());
   write_text(archive, "byteorder", "little");
   const ReadAhead ahead(ReadAhead::list_blobs(
       storages.first(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
   for (std::size_t key = 0; key < storages.first().size(); ++key) {
     const Blob& data = ahead[key];
-    Crc32& crc32 = archive.begin(fmt::format("{}data/{}", kRoot, key), data.size());
+    Crc32& crc32 = archive.begin_member(fmt::format("{}data/{}", kRoot, key), data.size());
     if (meter != nullptr) {
-      pump_whole(data, sink, *meter, storages.first()[key]->name, crc32);
+      write_whole_blob(data, sink, *meter, storages.first()[key]->name, crc32);
     } else {
       sink.pad(data.size());
     }
-    archive.end();
+    archive.end_member();
   }
   write_text(archive, "version", "3\n");
   archive.finish();

@@ -88,7 +88,7 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
   sink.write(start.bytes());
   const ReadAhead ahead(ReadAhead::list_blobs(
       tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
-  for (std::size_t i = 0; i < tensors_.size(); ++i) pump(ahead[i], sink, meter, tensors_[i]->name);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) write_blob(ahead[i], sink, meter, tensors_[i]->name);
 }
 
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes) {

@@ -288,7 +288,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
     sink.write(fields.bytes());
     meter.advance(fields.size(), expected.name);
     fields.clear();
-    pump(ahead[i], sink, meter, expected.name);
+    write_blob(ahead[i], sink, meter, expected.name);
   }
 }
 

@@ -64,16 +64,16 @@ class ComponentWriter {
     component.role = part.role;
     component.dtype = spell_type(tensor, part);
     component.offset = sink_.position();
-    Hasher* const hasher = digests_.begin(&sink_);
+    Hasher* const hasher = digests_.begin_part(&sink_);
     bool is_here = true;
     if (compressor_) {
       component.encoding = "zstd";
       compress(tensor, blob, hasher);
     } else {
-      is_here = pump(blob, sink_, meter_, tensor.name, hasher);
+      is_here = write_blob(blob, sink_, meter_, tensor.name, hasher);
     }
     component.length = sink_.position() - component.offset;
-    digests_.end(is_here);
+    digests_.end_part(is_here);
     return component;
   }
 
@@ -86,7 +86,7 @@ class ComponentWriter {
     std::optional<HashingSink> hashing;
     if (hasher != nullptr) hashing.emplace(sink_, *hasher);
     ZstdCompressor::Frame frame(*compressor_, hashing ? static_cast<Sink&>(*hashing) : sink_, blob.size());
-    pump(blob, frame, meter_, tensor.name);
+    write_blob(blob, frame, meter_, tensor.name);
     frame.finish();
   }
 

@@ -141,16 +141,16 @@ class BlobWriter {
     BlobReference reference;
     reference.offset = sink.position();
     reference.shard = heap_.shard();
-    Hasher* const hasher = digests_.begin(zstd_level_ ? nullptr : &sink);
+    Hasher* const hasher = digests_.begin_part(zstd_level_ ? nullptr : &sink);
     bool is_here = true;
     if (zstd_level_) {
       reference.encoded = true;
       write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher);
     } else {
-      is_here = pump(blob, sink, meter_, name, hasher);
+      is_here = write_blob(blob, sink, meter_, name, hasher);
     }
     reference.length = sink.position() - reference.offset;
-    reference.digest = digests_.end(is_here);
+    reference.digest = digests_.end_part(is_here);
     return reference;
   }
 
