@@ -8,8 +8,8 @@
 //   auto_round:llm_compressor   the parts of compressed-tensors: MXFP4, MXFP8 and NVFP4
 //   auto_round:fp8_static       `weight` f8 and `weight_scale`, one number or one for each row
 //
-// The key extra_config has other settings for some modules, by names or by regular expressions. Where expressions could
-// decide, the shapes of the parts do, as for `dynamic` of GPTQ.
+// The key extra_config has other settings for some modules, by names or by regular expressions. Poise does not match
+// the expressions: the shapes of the parts show which settings apply, as for `dynamic` of GPTQ.
 //
 // Sources: export_to_autoround of auto-round, and the INC configuration of vLLM.
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::string_view kDefaultPacking = "auto_round:auto_gptq";
 
 enum class Storage : std::uint8_t { gptq, gptq_v2, awq, parts };
 
-// Returns how the directory's integers are stored. Throws unsupported (without path) for other names.
+// Returns how the directory's integers are stored. Throws unsupported (without path) for an unknown name of a storage.
 Storage find_storage(const QuantizationConfig& config) {
   std::string_view key = "packing_format";
   std::optional<std::string> name = config.read_text(key);
@@ -54,11 +54,11 @@ Storage find_storage(const QuantizationConfig& config) {
                                                   key, *name));
 }
 
-void require_known(const QuantizationConfig& config) { (void)find_storage(config); }
+void require_known_variant(const QuantizationConfig& config) { (void)find_storage(config); }
 
 bool is_expression(std::string_view name) { return name.find_first_of("*+?^$()[]{}|\\") != std::string_view::npos; }
 
-// Returns the settings of a matrix in the words of GPTQ's and AWQ's configurations.
+// Returns the settings of a matrix with the keys of GPTQ's and AWQ's configurations.
 Attributes describe_settings(const std::string& matrix, const QuantizationConfig& config, Storage storage) {
   Attributes settings = {{"bits", Value()},
                          {"group_size", Value()},
@@ -96,13 +96,13 @@ Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Attributes settings = describe_settings(matrix.name(), config, storage);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
   const QuantizationConfig described(settings);
-  scheme.require_known(described);
+  scheme.require_known_variant(described);
   return scheme.fold(matrix, described);
 }
 
-// Returns the warnings of GPTQ and AWQ about matrices, which may have several settings.
-std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
-                                     std::span<const std::string> matrices) {
+// Returns the warnings of GPTQ or AWQ, which get the matrices of each settings separately.
+std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
+                                       std::span<const std::string> matrices) {
   const Storage storage = find_storage(config);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
   std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // matrices by their settings as JSON
@@ -112,11 +112,12 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
     group.first = std::move(settings);
     group.second.push_back(matrix);
   }
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
   for (const auto& [text, group] : groups) {
-    std::ranges::move(scheme.doubts(model, QuantizationConfig(group.first), group.second), std::back_inserter(doubts));
+    std::ranges::move(scheme.list_warnings(model, QuantizationConfig(group.first), group.second),
+                      std::back_inserter(warnings));
   }
-  return doubts;
+  return warnings;
 }
 
 // Returns true for floats of 8 bits. Numbers of 4 bits have scales with the same name, too.
@@ -132,7 +133,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig&) {
 const QuantizationScheme kFloats = {
     .title = "AutoRound fp8",
     .method = kAutoRound,
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".weight_scale",
     .parts = kFloatParts,
     .left_out = kNotOfWeights,
@@ -144,10 +145,10 @@ const QuantizationScheme kFloats = {
 const QuantizationScheme kCodes = {
     .title = "AutoRound",
     .method = kAutoRound,
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".qweight",
     .parts = kCodeParts,
-    .doubts = find_doubts,
+    .list_warnings = list_warnings,
     .fold = fold_codes,
 };
 

@@ -1,4 +1,5 @@
-// Reads AWQ, in the order of its gemm kernels. A matrix of `in` columns and `out` rows has these parts:
+// Reads AWQ's directories. Codes are in the order of its gemm kernels. A matrix of `in` columns and `out` rows has
+// these parts:
 //
 //   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order of kPlaces
 //   scales    f16, bf16 or f32 [groups, out]
@@ -23,13 +24,13 @@ constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
 // A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7, from its low bits up.
 constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// Returns the number of a key. Older directories use AWQ's own names of keys.
+// Returns the integer of `key`, or of AWQ's own name `older`, which older directories use.
 std::int64_t read_number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
   const auto found = config.read_integer(key);
   return found ? *found : config.require_integer(older);
 }
 
-void require_known(const QuantizationConfig& config) {
+void require_known_variant(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
@@ -50,15 +51,15 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                              .group_size = size == -1 ? 0 : static_cast<std::uint64_t>(size)});
 }
 
-// Returns a warning for zero points that contradict the configuration: AWQ's kernels use them anyway.
-std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
-                                     std::span<const std::string> matrices) {
+// Returns a warning for zero points that contradict the configuration. Poise uses them, as AWQ's kernels do.
+std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
+                                       std::span<const std::string> matrices) {
   constexpr float kMiddle = 1U << (kBits - 1);
   if (config.read_boolean("zero_point").value_or(true)) return {};
   std::vector<std::string> others;
   for (const std::string& name : matrices) {
     const Tensor matrix = fold(MatrixParts(model, name, kAwq), config);
-    const std::vector<float> zeros = read_numbers(matrix.require("zeros").blob);
+    const std::vector<float> zeros = read_f16_sample(matrix.require("zeros").blob);
     if (std::ranges::any_of(zeros, [](float zero) { return zero != kMiddle; })) others.push_back(name);
   }
   if (others.empty()) return {};
@@ -70,7 +71,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
 
 Tensor fold_words(const MatrixParts& matrix, const WordParts& parts) {
   const Tensor& weight = matrix.require(parts.weight);
-  matrix.data(weight, kWordTypes);
+  matrix.require_data(weight, kWordTypes);
   matrix.require_rank(weight, 2);
   const std::uint64_t in = weight.shape[0];
   const std::uint64_t out = weight.shape[1] * 8;
@@ -88,7 +89,7 @@ Tensor fold_words(const MatrixParts& matrix, const WordParts& parts) {
                        .order = parts.in_order ? std::span<const std::uint8_t>() : kPlaces,
                        .add = parts.add};
   };
-  return make_groups(
+  return make_group_tensor(
       matrix, {.shape = {out, in},
                .bits = kBits,
                .group_size = group_size,
@@ -101,10 +102,10 @@ Tensor fold_words(const MatrixParts& matrix, const WordParts& parts) {
 const QuantizationScheme kAwq = {
     .title = "AWQ",
     .method = "awq",
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".qweight",
     .parts = kParts,
-    .doubts = find_doubts,
+    .list_warnings = list_warnings,
     .fold = fold,
 };
 

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 1> kCodes = {DType::u8};
 constexpr unsigned kPerByte = 4;
 
-// Converts the codes to row-major order: four neighbours of a row a byte, from its low bits on.
+// Converts the codes to row-major order: a byte has four neighbours of a row, from its low bits on.
 class RowsBlob final : public Blob {
  public:
   // Requires: `columns` is a positive multiple of 4; the blob has whole rows.
@@ -73,11 +73,11 @@ bool multiplies_by_scale(const QuantizationConfig& config) {
   return name == "autobitlinear";
 }
 
-void require_known(const QuantizationConfig& config) { (void)multiplies_by_scale(config); }
+void require_known_variant(const QuantizationConfig& config) { (void)multiplies_by_scale(config); }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
-  const Part& codes = matrix.data(weight, {DType::u8});
+  const Part& codes = matrix.require_data(weight, {DType::u8});
   matrix.require_rank(weight, 2);
   const std::uint64_t columns = weight.shape[1];
   const auto rows = checked_mul(weight.shape[0], kPerByte);
@@ -85,7 +85,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (columns % kPerByte != 0)
     matrix.fail(fmt::format("{} has {} columns, expected a multiple of {}", weight.name, columns, kPerByte));
   const Tensor& scale = matrix.require(".weight_scale");
-  matrix.data(scale, kScaleTypes);
+  matrix.require_data(scale, kScaleTypes);
   if (scale.elements() != 1)
     matrix.fail(fmt::format("the shape of {} is {}, expected one number", scale.name, to_string(scale.shape)));
   const float stored = read_scalar(scale);
@@ -95,12 +95,12 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const auto bytes = std::bit_cast<std::array<std::byte, sizeof(float)>>(factor);
   BlobPtr scales = make_strided_blob(make_memory_blob({bytes.begin(), bytes.end()}, scale.name),
                                      {.shape = {*rows}, .strides = {0}, .item_bytes = sizeof(float)});
-  return make_groups(matrix, {.shape = {*rows, columns},
-                              .bits = 2,
-                              .group_size = columns,
-                              .codes = std::make_shared<RowsBlob>(codes.blob, columns),
-                              .scales = make_part("scales", DType::f32, std::move(scales)),
-                              .zeros = make_part("zeros", DType::f16, repeat_f16(1, *rows))});
+  return make_group_tensor(matrix, {.shape = {*rows, columns},
+                                    .bits = 2,
+                                    .group_size = columns,
+                                    .codes = std::make_shared<RowsBlob>(codes.blob, columns),
+                                    .scales = make_part("scales", DType::f32, std::move(scales)),
+                                    .zeros = make_part("zeros", DType::f16, repeat_f16(1, *rows))});
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 const QuantizationScheme kBitNet = {
     .title = "BitNet",
     .method = "bitnet",
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".weight_scale",
     .parts = kParts,
     .code_types = kCodes,

@@ -44,7 +44,7 @@ constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 // Reads the JSON object of a matrix (quant_state).
 class State {
  public:
-  // Returns "nf4" or "fp4", as bitsandbytes decides.
+  // Returns quant_type, or else the type in the tensor's name, as bitsandbytes does.
   std::string read_type() const {
     const auto* text = keys_.get_if<std::string>("quant_type");
     return text != nullptr ? *text : tensor_->name.ends_with(kStates[0]) ? "nf4" : "fp4";
@@ -58,7 +58,7 @@ class State {
       tensor_ = matrix.find(name);
     }
     if (tensor_ == nullptr) matrix.fail(fmt::format("the part {}{} is missing", matrix.name(), kStates[0]));
-    const Part& data = matrix.data(*tensor_, {DType::u8});
+    const Part& data = matrix.require_data(*tensor_, {DType::u8});
     if (data.blob->size() > kMaxStateBytes)
       matrix.fail(
           fmt::format("{} has {} bytes, expected at most {}", tensor_->name, data.blob->size(), kMaxStateBytes));
@@ -107,7 +107,7 @@ class State {
   Attributes keys_;
 };
 
-// Makes a part of scales that are stored as codes.
+// Makes a part of scales that are stored as codes with scales of their own.
 Part decode_nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
   const std::uint64_t block = state.read_positive("nested_blocksize");
@@ -133,7 +133,8 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   const Shape shape = state.read_shape();
   const std::uint64_t count = *element_count(shape);
   const Tensor& weight = matrix.require(".weight");
-  const Part& codes = matrix.data(weight, {DType::u8, DType::i8, DType::bf16, DType::f16, DType::f32, DType::f64});
+  const Part& codes =
+      matrix.require_data(weight, {DType::u8, DType::i8, DType::bf16, DType::f16, DType::f32, DType::f64});
   if (codes.blob->size() != count / 2 + count % 2)
     matrix.fail(fmt::format("{} has {} bytes, expected {} for shape {}", weight.name, codes.blob->size(),
                             count / 2 + count % 2, to_string(shape)));
@@ -160,12 +161,12 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
 Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
   constexpr float kLargest = 127;
   const Tensor& weight = matrix.require(".weight");
-  matrix.data(weight, {DType::i8});
+  matrix.require_data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
   const Tensor& largest = matrix.require(".SCB", {DType::f32}, {weight.shape[0]});
   if (const Tensor* format = matrix.find(".weight_format")) {
     std::uint8_t order = 0;
-    if (matrix.data(*format, {DType::u8}).blob->size() != 1)
+    if (matrix.require_data(*format, {DType::u8}).blob->size() != 1)
       matrix.fail(fmt::format("{}: expected one byte", format->name));
     format->require("data").blob->read(0, std::as_writable_bytes(std::span(&order, 1)));
     if (order != 0)
@@ -182,8 +183,8 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
 
 // Returns a warning if quant_map differs from bitsandbytes' own table for the type, because bitsandbytes uses its own
 // table.
-std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig&,
-                                     std::span<const std::string> matrices) {
+std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig&,
+                                       std::span<const std::string> matrices) {
   constexpr float kRounding = 1e-3F;
   static constexpr std::array<float, 16> kNf4 = {
       -1.0F,      -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.09105004F, 0.0F,
@@ -219,7 +220,7 @@ const QuantizationScheme k4Bit = {
     .marker = ".weight.quant_map",
     .parts = kParts4,
     .code_types = kCodes4,
-    .doubts = find_doubts,
+    .list_warnings = list_warnings,
     .fold = fold_4bit,
 };
 

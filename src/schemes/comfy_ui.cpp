@@ -1,5 +1,5 @@
-// Reads files of ComfyUI that describe each quantized module X by JSON. The JSON is text in the tensor X.comfy_quant
-// (u8), or for all modules in the key _quantization_metadata of the file: {"layers": {"X": {"format":
+// Reads files of ComfyUI that describe each quantized module X by JSON. The tensor X.comfy_quant (u8) has the text of
+// the JSON, or the key _quantization_metadata of the file has that of all modules: {"layers": {"X": {"format":
 // "float8_e4m3fn"}}}. The parts are:
 //
 //   float8_e4m3fn, float8_e5m2   weight f8 [out, in]; weight_scale, one number or one for each row
@@ -30,7 +30,7 @@ constexpr std::uint64_t kMostBytes = 65536;  // the size of a module's JSON
 
 Attributes read_description(const MatrixParts& matrix) {
   const Tensor& tensor = matrix.require(kMarker);
-  const Part& data = matrix.data(tensor, {DType::u8});
+  const Part& data = matrix.require_data(tensor, {DType::u8});
   if (data.blob->size() > kMostBytes)
     matrix.fail(fmt::format("{} has {} bytes, expected at most {}", tensor.name, data.blob->size(), kMostBytes));
   std::string text(static_cast<std::size_t>(data.blob->size()), '\0');
@@ -43,13 +43,13 @@ Attributes read_description(const MatrixParts& matrix) {
 
 Tensor fold_int8(const MatrixParts& matrix) {
   const Tensor& weight = matrix.require(".weight");
-  matrix.data(weight, {DType::i8});
+  matrix.require_data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
   const std::uint64_t rows = weight.shape[0];
   const std::uint64_t columns = weight.shape[1];
   if (rows == 0 || columns == 0) matrix.fail(fmt::format("{} has no elements", weight.name));
   const Tensor& scales = matrix.require(".weight_scale");
-  matrix.data(scales, kScaleTypes);
+  matrix.require_data(scales, kScaleTypes);
   const bool is_one = scales.elements() == 1;
   if (!is_one && scales.shape != Shape{rows} && scales.shape != Shape{rows, 1})
     matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", scales.name,
@@ -71,7 +71,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   if (format == "int8_tensorwise") return fold_int8(matrix);
   if (format != "float8_e4m3fn" && format != "float8_e5m2")
     refuse(fmt::format("its format is {}, only float8_e4m3fn, float8_e5m2 and int8_tensorwise are supported", format));
-  matrix.data(matrix.require(".weight"), {format == "float8_e5m2" ? DType::f8_e5m2 : DType::f8_e4m3});
+  matrix.require_data(matrix.require(".weight"), {format == "float8_e5m2" ? DType::f8_e5m2 : DType::f8_e4m3});
   return make_scaled_f8(matrix, ".weight_scale");
 }
 

@@ -99,7 +99,7 @@ std::set<std::string> list_formats(const QuantizationConfig& config) {
   return formats;
 }
 
-void require_known(const QuantizationConfig& config) {
+void require_known_variant(const QuantizationConfig& config) {
   constexpr std::array kKnown = std::to_array<std::string_view>(
       {"pack-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized",
        "mxfp8-quantized", "naive-quantized", "mixed-precision", "dense"});
@@ -181,7 +181,7 @@ std::optional<BlockGrid> find_block_grid(const Shape& scales, const Shape& shape
   return std::nullopt;
 }
 
-// Returns the columns of a group if the strategy is "group"; else 0.
+// Returns the columns of a group if the strategy is "group" or missing; else 0.
 std::uint64_t find_group_columns(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
@@ -214,7 +214,7 @@ std::optional<BlockGrid> find_group_grid(const MatrixParts& matrix, const Tensor
   return BlockGrid{shape[0], scales.shape[1], 1, *fitting.begin()};
 }
 
-// Returns how the scales cover a matrix: blocks, groups of columns, rows, or all of it.
+// Returns the blocks of the matrix that share a scale: blocks, groups of columns, rows, or the whole matrix.
 BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
                     const QuantizationConfig& config, const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
@@ -252,7 +252,7 @@ BlobPtr spread_numbers(BlobPtr numbers, DType type, const BlockGrid& grid, const
 Scales read_scales(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config,
                    const Descriptions& described) {
   const Tensor& scales = matrix.require(".weight_scale");
-  const Part& data = matrix.data(scales, kScaleTypes);
+  const Part& data = matrix.require_data(scales, kScaleTypes);
   Scales result;
   result.grid = find_grid(matrix, scales, shape, config, described);
   result.groups = split_evenly(shape[1], std::min(result.grid.across, shape[1]));
@@ -266,7 +266,7 @@ struct Packing {
   unsigned bits;
   bool has_gaps;  // true if a word may have unused bits, because no code is split between two words
 
-  std::uint64_t words(std::uint64_t codes) const {
+  std::uint64_t count_words(std::uint64_t codes) const {
     return has_gaps ? ceil_div(codes, 32 / bits) : ceil_div(codes * bits, 32);
   }
   std::uint64_t per_word() const { return has_gaps ? 32 / bits : 0; }
@@ -302,13 +302,13 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
   if (zeros == nullptr)
     return make_part("zeros", DType::f16, repeat_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
   const Part& data =
-      matrix.data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
+      matrix.require_data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
   const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
   const BlockGrid one = {1, 1, scales.shape[0], scales.shape[1] * scales.groups.size};
   // If there is one scale for the matrix, each row may still have its own zero point.
   BlockGrid grid = scales.grid;
   const BlockGrid& packed_grid = grid.rows * grid.columns == 1 ? each_group : grid;
-  const Shape packed = {packing.words(packed_grid.rows), packed_grid.columns};
+  const Shape packed = {packing.count_words(packed_grid.rows), packed_grid.columns};
   if (data.dtype == DType::i32 && zeros->shape == packed) {
     const PackedCodes codes = {.words = data.blob,
                                .rows = packed_grid.rows,
@@ -334,12 +334,12 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
   return make_part("zeros", DType::f16, spread_numbers(std::move(numbers), DType::f16, grid, scales));
 }
 
-// Returns the index of groups; null if groups are neighbours, for which the library stores -1 in all columns.
+// Returns the index of groups; null if groups are neighbours, also if the file has -1 for all columns.
 BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
   constexpr std::string_view kIndex = ".weight_g_idx";
   const Tensor* index = matrix.find(kIndex);
   if (index == nullptr) return nullptr;
-  const Part& data = matrix.data(*index, {DType::i32, DType::i64});
+  const Part& data = matrix.require_data(*index, {DType::i32, DType::i64});
   matrix.require_shape(*index, {columns});
   const LoadedBlob loaded(data.blob);
   if (std::ranges::all_of(loaded.bytes(), [](std::byte byte) { return byte == std::byte{0xff}; })) return nullptr;
@@ -348,7 +348,7 @@ BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenG
 
 Shape read_shape(const MatrixParts& matrix, const Tensor& packed) {
   const Tensor& tensor = matrix.require(".weight_shape");
-  const Part& data = matrix.data(tensor, {DType::i64, DType::i32});
+  const Part& data = matrix.require_data(tensor, {DType::i64, DType::i32});
   matrix.require_shape(tensor, {2});
   std::array<std::int64_t, 2> numbers = {};
   if (data.dtype == DType::i64) {
@@ -369,13 +369,13 @@ Shape read_shape(const MatrixParts& matrix, const Tensor& packed) {
 Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) {
   require_format(matrix, config, "pack-quantized");
   const Tensor& packed = matrix.require(".weight_packed");
-  const Part& words = matrix.data(packed, kWordTypes);
+  const Part& words = matrix.require_data(packed, kWordTypes);
   matrix.require_rank(packed, 2);
   const Shape shape = read_shape(matrix, packed);
   std::vector<unsigned> widths;
   for (const unsigned width : kWidths) {
-    if (Packing{width, true}.words(shape[1]) == packed.shape[1] ||
-        Packing{width, false}.words(shape[1]) == packed.shape[1])
+    if (Packing{width, true}.count_words(shape[1]) == packed.shape[1] ||
+        Packing{width, false}.count_words(shape[1]) == packed.shape[1])
       widths.push_back(width);
   }
   const unsigned bits = find_code_bits(matrix, config, widths);
@@ -387,37 +387,37 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   }
   const Descriptions described = find_descriptions(matrix, config, std::span(&bits, 1));
   const Scales scales = read_scales(matrix, shape, config, described);
-  const Packing packing = {bits, Packing{bits, true}.words(shape[1]) == packed.shape[1]};
+  const Packing packing = {bits, Packing{bits, true}.count_words(shape[1]) == packed.shape[1]};
   const unsigned stored = round_bits(bits);
-  return make_groups(matrix, {.shape = shape,
-                              .bits = stored,
-                              .group_size = scales.groups.size,
-                              .codes = make_codes_blob({.words = words.blob,
-                                                        .rows = shape[0],
-                                                        .columns = shape[1],
-                                                        .bits = bits,
-                                                        .row_bytes = packed.shape[1] * 4,
-                                                        .per_word = packing.per_word()},
-                                                       MatrixOrder::same, stored),
-                              .scales = scales.part,
-                              .zeros = read_zeros(matrix, scales, packing, described),
-                              .index = read_index(matrix, shape[1], scales.groups)});
+  return make_group_tensor(matrix, {.shape = shape,
+                                    .bits = stored,
+                                    .group_size = scales.groups.size,
+                                    .codes = make_codes_blob({.words = words.blob,
+                                                              .rows = shape[0],
+                                                              .columns = shape[1],
+                                                              .bits = bits,
+                                                              .row_bytes = packed.shape[1] * 4,
+                                                              .per_word = packing.per_word()},
+                                                             MatrixOrder::same, stored),
+                                    .scales = scales.part,
+                                    .zeros = read_zeros(matrix, scales, packing, described),
+                                    .index = read_index(matrix, shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   require_format(matrix, config, "int-quantized");
   const Tensor& weight = matrix.require(".weight");
-  matrix.data(weight, {DType::i8});
+  matrix.require_data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
   const Descriptions described = find_descriptions(matrix, config, kEight);
   const Scales scales = read_scales(matrix, weight.shape, config, described);
-  return make_groups(matrix, {.shape = weight.shape,
-                              .bits = 8,
-                              .group_size = scales.groups.size,
-                              .codes = remove_sign(weight),
-                              .scales = scales.part,
-                              .zeros = read_zeros(matrix, scales, {8, true}, described),
-                              .index = read_index(matrix, weight.shape[1], scales.groups)});
+  return make_group_tensor(matrix, {.shape = weight.shape,
+                                    .bits = 8,
+                                    .group_size = scales.groups.size,
+                                    .codes = remove_sign(weight),
+                                    .scales = scales.part,
+                                    .zeros = read_zeros(matrix, scales, {8, true}, described),
+                                    .index = read_index(matrix, weight.shape[1], scales.groups)});
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -445,9 +445,10 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
-// Adds a warning about these matrices, if there are any; {} in `format` is replaced by their names.
-void add_doubt(std::vector<std::string>& doubts, const std::vector<std::string_view>& names, std::string_view format) {
-  if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
+// Adds a warning about these matrices, if there are any. Their names replace {} in `format`.
+void add_warning(std::vector<std::string>& warnings, const std::vector<std::string_view>& names,
+                 std::string_view format) {
+  if (!names.empty()) warnings.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
 }
 
 }  // namespace
@@ -459,8 +460,8 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   matrix.fail(fmt::format("it is stored as {}, but quantization_config states {}", format, fmt::join(formats, ", ")));
 }
 
-std::vector<std::string> find_name_doubts(const Model&, const QuantizationConfig& config,
-                                          std::span<const std::string> matrices) {
+std::vector<std::string> list_name_warnings(const Model&, const QuantizationConfig& config,
+                                            std::span<const std::string> matrices) {
   const std::vector<WeightGroup> groups = list_weight_groups(config);
   const auto& ignored = config.lists().ignored;
   const auto is_ignored = [&](const std::string& module) {
@@ -471,17 +472,17 @@ std::vector<std::string> find_name_doubts(const Model&, const QuantizationConfig
       return group.targets != nullptr && match_target(group, module).naming == Naming::none;
     });
   };
-  std::vector<std::string> doubts;
-  const auto doubt_if = [&](const auto& holds, std::string_view format) {
+  std::vector<std::string> warnings;
+  const auto warn_if = [&](const auto& holds, std::string_view format) {
     std::vector<std::string_view> names;
     std::ranges::copy_if(matrices, std::back_inserter(names), holds);
-    add_doubt(doubts, names, format);
+    add_warning(warnings, names, format);
   };
-  doubt_if(is_ignored,
-           "ignore lists matrix {} as not quantized, but there are scales next to its codes: its parts are used");
-  doubt_if(is_left_out,
-           "no target of config_groups names matrix {}, but there are scales next to its codes: its parts are used");
-  return doubts;
+  warn_if(is_ignored,
+          "ignore lists matrix {} as not quantized, but there are scales next to its codes: its parts are used");
+  warn_if(is_left_out,
+          "no target of config_groups names matrix {}, but there are scales next to its codes: its parts are used");
+  return warnings;
 }
 
 namespace {
@@ -497,8 +498,8 @@ bool is_symmetric(const Attributes& weights) {
 }
 
 // Returns warnings where parts of a matrix contradict its description in the configuration.
-std::vector<std::string> find_integer_doubts(const Model& model, const QuantizationConfig& config,
-                                             std::span<const std::string> matrices) {
+std::vector<std::string> list_integer_warnings(const Model& model, const QuantizationConfig& config,
+                                               std::span<const std::string> matrices) {
   std::vector<std::string_view> without_index;
   std::vector<std::string_view> with_index;
   std::vector<std::string_view> with_zeros;
@@ -526,15 +527,15 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
     if (!has_zeros || count(is_symmetric) != all) continue;
     const auto bits = packed ? *get_member<std::uint64_t>(described.front(), "num_bits") : 8;
     const auto middle = static_cast<float>(1U << (bits - 1));
-    if (std::ranges::any_of(read_numbers(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
+    if (std::ranges::any_of(read_f16_sample(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
       with_zeros.emplace_back(name);
   }
-  std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
-  add_doubt(doubts, without_index,
-            "actorder is group, but matrix {} has no weight_g_idx: its groups are read as neighbouring columns");
-  add_doubt(doubts, with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
-  add_doubt(doubts, with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
-  return doubts;
+  std::vector<std::string> warnings = list_name_warnings(model, config, matrices);
+  add_warning(warnings, without_index,
+              "actorder is group, but matrix {} has no weight_g_idx: its groups are read as neighbouring columns");
+  add_warning(warnings, with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
+  add_warning(warnings, with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
+  return warnings;
 }
 
 }  // namespace
@@ -542,12 +543,12 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
 const QuantizationScheme kIntegers = {
     .title = "compressed-tensors pack-quantized",
     .method = kMethod,
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".weight_packed",
     .parts = kPackedParts,
     .left_out = kNotOfWeights,
     .holds = is_packed,
-    .doubts = find_integer_doubts,
+    .list_warnings = list_integer_warnings,
     .fold = fold_packed,
 };
 
@@ -559,7 +560,7 @@ const QuantizationScheme kInt8 = {
     .left_out = kNotOfWeights,
     .holds = is_int8,
     .code_types = kPlainCodes,
-    .doubts = find_integer_doubts,
+    .list_warnings = list_integer_warnings,
     .fold = fold_int8,
 };
 
@@ -571,7 +572,7 @@ const QuantizationScheme kFloats = {
     .left_out = kNotOfWeights,
     .holds = is_plain,
     .code_types = kPlainCodes,
-    .doubts = find_name_doubts,
+    .list_warnings = list_name_warnings,
     .fold = fold_floats,
 };
 

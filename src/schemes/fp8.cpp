@@ -1,4 +1,4 @@
-// Numbers of eight bits with scales. A matrix [out, in] has some of these parts:
+// Reads floating-point numbers of eight bits with scales. A matrix [out, in] has some of these parts:
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]; for AMD's processors also f8_e4m3fnuz or f8_e5m2fnuz
 //   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; if the key is
@@ -49,8 +49,8 @@ Tensor fold_with_scales(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
-// Folds a matrix of ModelOpt. The shape of the scales decides whether they are for blocks, because quant_algo may
-// describe other matrices (MIXED_PRECISION).
+// Folds a matrix of ModelOpt. The shape of the scales shows whether each block has one, because quant_algo does not
+// describe every matrix (MIXED_PRECISION).
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
@@ -92,15 +92,15 @@ const QuantizationScheme kComfyUi = {
 const QuantizationScheme kModelOpt = {
     .title = "ModelOpt fp8",
     .method = "modelopt",
-    .require_known = require_known_algorithm,
+    .require_known_variant = require_known_algorithm,
     .marker = ".weight_scale",
     .parts = kParts,
     .left_out = kNotOfWeights,
     .holds = may_be_f8,
     .code_types = kCodes,
-    .doubts =
+    .list_warnings =
         [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {
-          return find_algorithm_doubts(config, matrices, kModelOptF8);
+          return list_algorithm_warnings(config, matrices, kModelOptF8);
         },
     .fold = fold_modelopt_f8,
 };

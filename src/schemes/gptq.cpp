@@ -1,4 +1,4 @@
-// GPTQ, as AutoGPTQ and GPTQModel write it. A matrix of `in` columns and `out` rows has these parts:
+// Reads GPTQ, as AutoGPTQ and GPTQModel write it. A matrix of `in` columns and `out` rows has these parts:
 //
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
@@ -39,7 +39,7 @@ struct GroupSettings {
   bool is_symmetric = false;
 };
 
-// Returns the settings of the directory, and then those in `dynamic` for some modules.
+// Returns the settings of the directory first, and then those that `dynamic` has for some modules.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.require_integer("bits"), config.require_integer("group_size"),
                                      config.read_boolean("desc_act").value_or(false),
@@ -81,7 +81,7 @@ FormatName find_format_name(const QuantizationConfig& config) {
   return {"checkpoint_format", "gptq"};
 }
 
-void require_known(const QuantizationConfig& config) {
+void require_known_variant(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
@@ -99,8 +99,8 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// Finds the settings of a matrix. If there are several, the shapes of its parts decide; if several fit these, settings
-// that need no index come first. The result is symmetric only if all fitting settings are.
+// Returns the directory's settings, or the ones of `dynamic` if only these fit the shapes of the matrix's parts. If
+// several fit, prefers settings without an index; the result is symmetric only if all that fit are.
 GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   std::vector<GroupSettings> all = read_all_settings(config);
   const GroupSettings usual = all.front();
@@ -133,7 +133,7 @@ struct ZeroPointStorage {
   bool contradict_sym = false;   // true if they are not the zero points of symmetric groups
 };
 
-// Finds how zero points are stored. Requires: the shape of qzeros is [groups, out * bits / 32].
+// Requires: the shape of qzeros is [groups, out * bits / 32].
 ZeroPointStorage find_zero_point_storage(const MatrixParts& matrix, const QuantizationConfig& config,
                                          const GroupSettings& settings) {
   const bool less_one = find_format_name(config).is_version_1();
@@ -141,11 +141,11 @@ ZeroPointStorage find_zero_point_storage(const MatrixParts& matrix, const Quanti
   if (!settings.is_symmetric) return result;
   const Tensor& zeros = matrix.require(".qzeros");
   const auto bits = static_cast<unsigned>(settings.bits);
-  const std::vector<float> first = read_numbers(make_code_numbers_blob({.words = zeros.require("data").blob,
-                                                                        .rows = zeros.shape[0],
-                                                                        .columns = zeros.shape[1] * 32 / bits,
-                                                                        .bits = bits},
-                                                                       MatrixOrder::same));
+  const std::vector<float> first = read_f16_sample(make_code_numbers_blob({.words = zeros.require("data").blob,
+                                                                           .rows = zeros.shape[0],
+                                                                           .columns = zeros.shape[1] * 32 / bits,
+                                                                           .bits = bits},
+                                                                          MatrixOrder::same));
   const auto middle = static_cast<float>(1U << (bits - 1));
   const auto are_all = [&](float number) {
     return std::ranges::all_of(first, [&](float zero) { return zero == number; });
@@ -160,8 +160,8 @@ ZeroPointStorage find_zero_point_storage(const MatrixParts& matrix, const Quanti
   return result;
 }
 
-std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
-                                     std::span<const std::string> matrices) {
+std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
+                                       std::span<const std::string> matrices) {
   const FormatName format = find_format_name(config);
   std::vector<std::string> misnamed;
   std::vector<std::string> not_symmetric;
@@ -174,27 +174,27 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
     if (zeros.contradict_name) misnamed.push_back(name);
     if (zeros.contradict_sym) not_symmetric.push_back(name);
   }
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
   if (const auto other = config.read_text("checkpoint_format"); other && *other != format.name)
-    doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
+    warnings.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
   if (!misnamed.empty()) {
-    doubts.push_back(fmt::format(
+    warnings.push_back(fmt::format(
         "{} is {}, which makes {} of the zero points of matrix {}, but sym is true, which makes them {}: sym is used",
         format.key, format.name, format.is_version_1() ? middle + 1 : middle - 1, list_names(misnamed, 1), middle));
   }
   if (!not_symmetric.empty()) {
-    doubts.push_back(
+    warnings.push_back(
         fmt::format("sym is true, but the zero points of matrix {} differ: they are used as {} stores them",
                     list_names(not_symmetric, 1), format.name));
   }
-  return doubts;
+  return warnings;
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const GroupSettings settings = find_settings(matrix, config);
   const auto bits = static_cast<unsigned>(settings.bits);
   const Tensor& weight = matrix.require(".qweight");
-  const Part& words = matrix.data(weight, kWordTypes);
+  const Part& words = matrix.require_data(weight, kWordTypes);
   matrix.require_rank(weight, 2);
   if (weight.shape[0] > UINT32_MAX || weight.shape[0] * 32 % bits != 0)
     matrix.fail(
@@ -209,7 +209,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& scales = matrix.require(".scales", kScaleTypes, {groups.count, out});
   const DType factors = scales.require("data").dtype;
   const Tensor& zeros = matrix.require(".qzeros");
-  const Part& zero_words = matrix.data(zeros, kWordTypes);
+  const Part& zero_words = matrix.require_data(zeros, kWordTypes);
   if (out * bits % 32 != 0)
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups.count, out * bits / 32});
@@ -221,7 +221,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
     const BlockGrid grid = {.rows = out, .columns = groups.count, .across = groups.times};
     return repeat_blocks(std::move(numbers), type, grid, {out, in / groups.size});
   };
-  return make_groups(
+  return make_group_tensor(
       matrix,
       {.shape = {out, in},
        .bits = stored,
@@ -245,10 +245,10 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 const QuantizationScheme kGptq = {
     .title = "GPTQ",
     .method = "gptq",
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".qweight",
     .parts = kParts,
-    .doubts = find_doubts,
+    .list_warnings = list_warnings,
     .fold = fold,
 };
 

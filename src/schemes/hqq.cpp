@@ -1,8 +1,8 @@
 // Reads HQQ, as transformers saves it (HQQLinear.state_dict(), with settings as small tensors). A matrix [out, in] has
 // these parts:
 //
-//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size], several in a word; with axis 0
-//                [words, groups] of [group_size, groups]
+//   W_q          u8 or i32 [words, group_size], for codes [groups, group_size], several in a word; with axis 0
+//                [words, groups], for codes [group_size, groups]
 //   scale, zero  one for each group, in the order of the matrix's rows
 //   shape        i64 [2]
 //   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, one number each
@@ -101,7 +101,7 @@ class HqqCodes final : public Blob {
 // Reads a setting. Integers are little-endian, of one to eight bytes.
 std::int64_t read_setting(const MatrixParts& matrix, std::string_view ending) {
   const Tensor& tensor = matrix.require(ending);
-  const Part& part = matrix.data(tensor, {DType::u8, DType::i32, DType::i64});
+  const Part& part = matrix.require_data(tensor, {DType::u8, DType::i32, DType::i64});
   if (tensor.elements() != 1)
     matrix.fail(fmt::format("{} has {} elements, expected one", tensor.name, tensor.elements()));
   std::array<std::byte, 8> bytes = {};
@@ -113,7 +113,7 @@ std::int64_t read_setting(const MatrixParts& matrix, std::string_view ending) {
 const HqqPacking& find_packing(const MatrixParts& matrix) {
   constexpr std::uint64_t kLongest = 64;
   const Tensor& tensor = matrix.require(".packing");
-  const Part& part = matrix.data(tensor, {DType::u8});
+  const Part& part = matrix.require_data(tensor, {DType::u8});
   if (part.blob->size() > kLongest)
     matrix.fail(fmt::format("{} has {} bytes, expected at most {}", tensor.name, part.blob->size(), kLongest));
   std::string name(static_cast<std::size_t>(part.blob->size()), '\0');
@@ -129,7 +129,7 @@ const HqqPacking& find_packing(const MatrixParts& matrix) {
 
 Shape read_shape(const MatrixParts& matrix) {
   const Tensor& tensor = matrix.require(".shape");
-  const Part& part = matrix.data(tensor, {DType::i64});
+  const Part& part = matrix.require_data(tensor, {DType::i64});
   matrix.require_shape(tensor, {2});
   std::array<std::uint64_t, 2> sizes;
   part.blob->read(0, std::as_writable_bytes(std::span(sizes)));
@@ -196,11 +196,12 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
     matrix.fail(fmt::format("{} {} do not fill words of {} codes", lines, axis == 0 ? "codes of a group" : "groups",
                             packing.per_word));
   const Tensor& weight = matrix.require(".W_q");
-  const Part& words = packing.word_bytes == 1 ? matrix.data(weight, {DType::u8}) : matrix.data(weight, {DType::i32});
+  const Part& words =
+      packing.word_bytes == 1 ? matrix.require_data(weight, {DType::u8}) : matrix.require_data(weight, {DType::i32});
   matrix.require_shape(weight, {rows, line});
   for (const std::string_view ending : {".scale", ".zero"}) {
     const Tensor& tensor = matrix.require(ending);
-    matrix.data(tensor, {DType::f16, DType::bf16, DType::f32});
+    matrix.require_data(tensor, {DType::f16, DType::bf16, DType::f32});
     if (tensor.elements() != groups)
       matrix.fail(fmt::format("the shape of {} is {}, expected one for each of {} groups", tensor.name,
                               to_string(tensor.shape), groups));
@@ -211,7 +212,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
                                shape[1], stored));
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
-  return make_groups(
+  return make_group_tensor(
       matrix, {.shape = shape,
                .bits = stored,
                .group_size = group_size,

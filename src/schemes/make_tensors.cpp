@@ -57,7 +57,7 @@ class ListedModules {
   }
 
   // Returns true if matching could take long: at worst each byte of a pattern is compared with each byte of a name.
-  bool takes_long(std::span<const std::string> modules) const {
+  bool is_slow_to_match(std::span<const std::string> modules) const {
     constexpr std::uint64_t kMostComparisons = 10'000'000;
     constexpr std::uint64_t kMostBytes = 2'000'000'000;
     std::uint64_t pattern_bytes = 0;
@@ -94,12 +94,13 @@ void require_known_algorithm(const QuantizationConfig& config) {
                                                     *algorithm, fmt::join(kKnown, ", ")));
 }
 
-std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
-                                               std::span<const std::string_view> algorithms) {
-  std::vector<std::string> doubts;
+std::vector<std::string> list_algorithm_warnings(const QuantizationConfig& config,
+                                                 std::span<const std::string> matrices,
+                                                 std::span<const std::string_view> algorithms) {
+  std::vector<std::string> warnings;
   const auto algorithm = config.read_text("quant_algo");
   if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
-    doubts.push_back(fmt::format(
+    warnings.push_back(fmt::format(
         "quant_algo is {}, but matrix {}{} is stored as {}: its parts are used", *algorithm, matrices.front(),
         matrices.size() == 1 ? "" : fmt::format(", with {} more,", matrices.size() - 1), algorithms.front()));
   for (const std::string_view key : {"exclude_modules", "ignore", "exclude"}) {
@@ -107,29 +108,31 @@ std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config,
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;
     const ListedModules modules(*patterns);
-    if (modules.takes_long(matrices)) {
-      doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
+    if (modules.is_slow_to_match(matrices)) {
+      warnings.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
       continue;
     }
     std::vector<std::string_view> named;
     std::ranges::copy_if(matrices, std::back_inserter(named),
                          [&](const std::string& matrix) { return modules.contains(matrix); });
     if (named.empty()) continue;
-    doubts.push_back(
+    warnings.push_back(
         fmt::format("{} lists matrix {} as not quantized, but there are scales next to its codes: its parts are used",
                     key, list_names(named, 1)));
   }
-  return doubts;
+  return warnings;
 }
 
 F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, std::initializer_list<DType> types)
-    : weight(matrix.require(".weight")), data(matrix.data(weight, types)), scales(matrix.require(scales_ending)) {
+    : weight(matrix.require(".weight")),
+      data(matrix.require_data(weight, types)),
+      scales(matrix.require(scales_ending)) {
   matrix.require_rank(weight, 2);
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16, DType::f8_e8m0});
+  matrix.require_data(scales, {DType::f32, DType::bf16, DType::f16, DType::f8_e8m0});
 }
 
 Tensor F8Matrix::make_tensor(std::uint64_t rows, std::uint64_t columns) const {
-  return make_block_scaled(weight.shape, data.dtype, data.blob, cast_to_f32(scales), rows, columns);
+  return make_block_scaled_tensor(weight.shape, data.dtype, data.blob, cast_to_f32(scales), rows, columns);
 }
 
 Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
@@ -194,7 +197,7 @@ float read_scalar(const Tensor& tensor) {
   return number;
 }
 
-std::vector<float> read_numbers(const BlobPtr& halves) {
+std::vector<float> read_f16_sample(const BlobPtr& halves) {
   constexpr std::uint64_t kMost = 4096;
   std::vector<float> numbers(static_cast<std::size_t>(std::min(halves->size() / sizeof(std::uint16_t), kMost)));
   make_cast_blob("zero points", halves, DType::f16, numbers.size(), DType::f32)
@@ -209,7 +212,7 @@ BlobPtr repeat_f16(float number, std::uint64_t count) {
                            {.shape = {count}, .strides = {0}, .item_bytes = 2});
 }
 
-Tensor make_groups(const MatrixParts& matrix, GroupParts parts) {
+Tensor make_group_tensor(const MatrixParts& matrix, GroupParts parts) {
   if (const std::uint64_t along = parts.shape[parts.axis]; parts.group_size == 0 || along % parts.group_size != 0) {
     matrix.fail(fmt::format("groups of {} do not divide its {} {}", parts.group_size, along,
                             parts.axis == 0 ? "rows" : "columns"));
@@ -244,8 +247,8 @@ Tensor make_groups(const MatrixParts& matrix, GroupParts parts) {
   return tensor;
 }
 
-Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
-                         std::uint64_t columns) {
+Tensor make_block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
+                                std::uint64_t columns) {
   Tensor tensor;
   tensor.shape = shape;
   tensor.attributes = make_block_scaled_attributes({rows, columns});
@@ -256,8 +259,8 @@ Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr s
   return tensor;
 }
 
-Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents) {
-  const Part& codes = matrix.data(exponents, {DType::u8, DType::f8_e8m0});
+Tensor make_mx_tensor(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents) {
+  const Part& codes = matrix.require_data(exponents, {DType::u8, DType::f8_e8m0});
   if (element_count(shape).value_or(0) == 0) matrix.fail("it has no elements");
   if (shape.back() % kMxfp4Block != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", kMxfp4Block, shape.back()));
@@ -266,15 +269,15 @@ Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part
   matrix.require_shape(exponents, groups);
   if (numbers.dtype == DType::f4_e2m1) return make_mxfp4(matrix.name(), shape, numbers.blob, codes.blob);
   BlobPtr scales = make_cast_blob(exponents.name, codes.blob, DType::f8_e8m0, exponents.elements(), DType::f32);
-  return make_block_scaled(shape, numbers.dtype, numbers.blob, std::move(scales), 1, kMxfp4Block);
+  return make_block_scaled_tensor(shape, numbers.dtype, numbers.blob, std::move(scales), 1, kMxfp4Block);
 }
 
-Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents) {
+Tensor make_packed_mxfp4_tensor(const MatrixParts& matrix, std::string_view codes, std::string_view exponents) {
   const Tensor& packed = matrix.require(codes);
-  const Part& data = matrix.data(packed, {DType::u8});
+  const Part& data = matrix.require_data(packed, {DType::u8});
   matrix.require_rank(packed, 2);
-  return make_mx_numbers(matrix, {packed.shape[0], packed.shape[1] * 2}, make_part("data", DType::f4_e2m1, data.blob),
-                         matrix.require(exponents));
+  return make_mx_tensor(matrix, {packed.shape[0], packed.shape[1] * 2}, make_part("data", DType::f4_e2m1, data.blob),
+                        matrix.require(exponents));
 }
 
 EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted) {
@@ -299,7 +302,7 @@ BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint
                    const EvenGroups& groups) {
   const Tensor* tensor = matrix.find(ending);
   if (tensor == nullptr) return nullptr;
-  const Part& data = matrix.data(*tensor, {DType::i32, DType::i64});
+  const Part& data = matrix.require_data(*tensor, {DType::i32, DType::i64});
   matrix.require_shape(*tensor, {columns});
   if (columns > UINT32_MAX)
     matrix.fail(fmt::format("{} has {} columns, at most {} are supported", tensor->name, columns, UINT32_MAX));
@@ -341,12 +344,12 @@ std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key
 }
 
 Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales) {
-  return make_groups(matrix, {.shape = codes.shape,
-                              .bits = 8,
-                              .group_size = codes.shape[1],
-                              .codes = remove_sign(codes),
-                              .scales = make_part("scales", DType::f32, std::move(scales)),
-                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, codes.shape[0]))});
+  return make_group_tensor(matrix, {.shape = codes.shape,
+                                    .bits = 8,
+                                    .group_size = codes.shape[1],
+                                    .codes = remove_sign(codes),
+                                    .scales = make_part("scales", DType::f32, std::move(scales)),
+                                    .zeros = make_part("zeros", DType::f16, repeat_f16(128, codes.shape[0]))});
 }
 
 BlobPtr remove_sign(const Tensor& codes) {

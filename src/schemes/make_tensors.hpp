@@ -1,4 +1,4 @@
-// Functions with which schemes make folded tensors from the parts of a matrix.
+// Schemes call these functions to make folded tensors from the parts of a matrix.
 #pragma once
 
 #include <array>
@@ -29,10 +29,11 @@ std::string describe_left_out(std::string_view first, std::size_t count);
 // Throws unsupported (without path) for a quant_algo of ModelOpt that no scheme reads.
 void require_known_algorithm(const QuantizationConfig& config);
 
-// Returns warnings for QuantizationScheme::doubts: for a quant_algo other than these `algorithms`, and for matrices
-// that exclude_modules, ignore or exclude, lists of patterns, name as not quantized.
-std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
-                                               std::span<const std::string_view> algorithms);
+// Returns warnings for QuantizationScheme::list_warnings: if quant_algo is not one of these `algorithms`, and if a list
+// of patterns (exclude_modules, ignore or exclude) names a matrix as not quantized.
+std::vector<std::string> list_algorithm_warnings(const QuantizationConfig& config,
+                                                 std::span<const std::string> matrices,
+                                                 std::span<const std::string_view> algorithms);
 
 namespace awq {
 
@@ -51,12 +52,13 @@ Tensor fold_words(const MatrixParts& matrix, const WordParts& parts);
 
 namespace compressed_tensors {
 
-// Returns warnings for QuantizationScheme::doubts: for matrices that `ignore` lists, or that no target of config_groups
-// names. The library compressed-tensors would not decode them. Throws what ModuleList::match() throws.
-std::vector<std::string> find_name_doubts(const Model& model, const QuantizationConfig& config,
-                                          std::span<const std::string> matrices);
+// Returns warnings for QuantizationScheme::list_warnings about matrices that the library compressed-tensors would not
+// decode: `ignore` lists them, or no target of config_groups names them. Throws what ModuleList::match() throws.
+std::vector<std::string> list_name_warnings(const Model& model, const QuantizationConfig& config,
+                                            std::span<const std::string> matrices);
 
-// Throws invalid_file (without path) if neither the configuration nor one of its groups has this `format`.
+// Throws invalid_file (without path) if the configuration and its groups have formats, and none of these is `format` or
+// "naive-quantized".
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format);
 
 }  // namespace compressed_tensors
@@ -76,10 +78,9 @@ struct F8Matrix {
   const Tensor& scales;
 };
 
-// Makes a tensor from `weight`, f8 [out, in], with scales: one for all rows, or one for each row.
+// Makes a tensor from `weight`, f8 [out, in], and its scales: one for the matrix, or one for each row.
 Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
 
-// Makes a part from its fields, or from another part with a new role.
 Part make_part(std::string_view role, DType dtype, BlobPtr blob);
 inline Part make_part(std::string_view role, const Part& part) {
   return make_part(role, part.dtype, BlobPtr(part.blob));
@@ -87,7 +88,7 @@ inline Part make_part(std::string_view role, const Part& part) {
 
 // Returns the elements of a dense floating-point tensor as float32.
 BlobPtr cast_to_f32(const Tensor& tensor);
-// Returns the elements of a dense tensor of numbers as float32. Integers are rounded.
+// Returns the elements of a dense tensor of integers or floating-point numbers as float32. Rounds large integers.
 BlobPtr make_f32_numbers(const Tensor& tensor);
 
 // Returns the data of a dense matrix, transposed. Requires: rank 2, elements of whole bytes.
@@ -97,16 +98,16 @@ BlobPtr transpose_data(const Tensor& matrix);
 using MakeNumbers = std::function<void(std::uint64_t first, std::span<float> out)>;
 // Makes a blob of float32 numbers that are computed when they are read.
 BlobPtr compute_f32(std::uint64_t elements, MakeNumbers make);
-// Makes a part of such numbers, computed from these tensors. Reading throws unsupported if a number is infinite
-// although none of the inputs is.
+// Makes a part of float32 numbers that are computed from `inputs` when they are read. Reading throws unsupported if a
+// number is infinite although none of the inputs is.
 Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
                   std::initializer_list<const Tensor*> inputs, MakeNumbers make);
 
 // Reads the first element of a dense floating-point tensor.
 float read_scalar(const Tensor& tensor);
 
-// Reads the first float16 numbers, at most 4096: a sample, for schemes in which all numbers are the same.
-std::vector<float> read_numbers(const BlobPtr& halves);
+// Reads the first float16 numbers, at most 4096: enough to show whether all zero points are the usual one.
+std::vector<float> read_f16_sample(const BlobPtr& halves);
 
 // Makes a blob that repeats a number `count` times, as float16.
 BlobPtr repeat_f16(float number, std::uint64_t count);
@@ -124,20 +125,20 @@ struct GroupParts {
   std::size_t axis = 1;     // 0: groups run along columns
 };
 // Makes a tensor with value = (code - zero) * scale. Throws what the layouts' checks throw.
-Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
+Tensor make_group_tensor(const MatrixParts& matrix, GroupParts parts);
 
 // Makes a tensor of floating-point numbers with a float32 scale for each block of [rows, columns].
-Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
-                         std::uint64_t columns);
+Tensor make_block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
+                                std::uint64_t columns);
 
 // Makes a tensor of MX numbers, whose last axis has groups of 32 with an exponent (E8M0): in the layout zt.mx/1 for
 // f4_e2m1, and as blocks with scales for f8. `exponents`: u8 or f8_e8m0, in the same shape, except that the last axis
 // is divided by 32. Throws invalid_file (without path) for other exponents, and for numbers that are not whole groups.
-Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents);
+Tensor make_mx_tensor(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents);
 
 // Makes a tensor of MX numbers from the bytes of a matrix with the suffix `codes`. A byte has two f4_e2m1, the even one
 // in the low half.
-Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents);
+Tensor make_packed_mxfp4_tensor(const MatrixParts& matrix, std::string_view codes, std::string_view exponents);
 
 // Describes how groups of `wanted` neighbours (the last may be shorter) are split into groups of equal size. Each part
 // of a group keeps its scale.
@@ -145,7 +146,7 @@ struct EvenGroups {
   std::uint64_t wanted;
   std::uint64_t count;  // the number of wanted groups
   std::uint64_t size;   // gcd(wanted, columns)
-  std::uint64_t times;
+  std::uint64_t times;  // the number of equal groups in a wanted one
 };
 // Requires: neither is 0.
 EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted);
@@ -157,12 +158,13 @@ struct BlockGrid {
   std::uint64_t down = 1;    // rows of the matrix in a block
   std::uint64_t across = 1;  // columns of the matrix in a block
 };
-// Makes a blob that repeats the number of each block for each element of the block, in a matrix of that shape.
+// Makes a blob with the shape of a matrix, in which each element is the number of its block.
 // Requires: `type` has whole bytes; the grid has shape[0] / down rows and shape[1] / across columns, rounded up.
 BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
 
 // Makes GroupParts::index for the groups of split_evenly() from the i32 or i64 tensor with that ending. Returns null if
-// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) for a missing group.
+// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) for a number that is
+// not that of a group.
 BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns, const EvenGroups& groups);
 
 // Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).

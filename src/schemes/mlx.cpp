@@ -1,4 +1,4 @@
-// Reads MLX. A matrix [out, in] has these parts:
+// Reads MLX's directories. A matrix [out, in] has these parts:
 //
 //   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 8 bits
 //   scales    [out, in / group_size]
@@ -57,7 +57,7 @@ const Mode& find_mode(const QuantizationConfig& settings, std::string_view where
               fmt::format("{}mode is {}, only {} are supported", where, name, fmt::join(names, ", ")));
 }
 
-void require_known(const QuantizationConfig& config) {
+void require_known_variant(const QuantizationConfig& config) {
   (void)find_mode(config, "quantization: ");
   for (const auto& [name, own] : config.keys()) {
     if (const auto* keys = own.get_if<Attributes>())
@@ -67,23 +67,23 @@ void require_known(const QuantizationConfig& config) {
 
 // Returns warnings where the configuration contradicts the parts. MLX follows `quantization`, which may have settings
 // for single matrices.
-std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
-                                     std::span<const std::string> matrices) {
-  std::vector<std::string> doubts;
+std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
+                                       std::span<const std::string> matrices) {
+  std::vector<std::string> warnings;
   const auto* other = model.config_json.get_if<Attributes>("quantization_config");
   if (other != nullptr && !(*other == config.keys()))
-    doubts.emplace_back("quantization and quantization_config differ: quantization is used");
+    warnings.emplace_back("quantization and quantization_config differ: quantization is used");
   std::vector<std::string_view> denied;
   for (const std::string& name : matrices) {
     const Value* own = config.keys().find(name);
     if (own != nullptr && *own == Value(false)) denied.emplace_back(name);
   }
   if (!denied.empty()) {
-    doubts.push_back(
+    warnings.push_back(
         fmt::format("quantization is false for matrix {}, but there are scales next to its codes: its parts are used",
                     list_names(denied, 1)));
   }
-  return doubts;
+  return warnings;
 }
 
 // Returns the settings of a matrix: those under its name, or else those for all.
@@ -92,7 +92,7 @@ QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationCo
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 
-// Folds a matrix of a mode with floating-point numbers in the words.
+// Folds a matrix whose words have floating-point numbers.
 Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const QuantizationConfig& settings) {
   const auto require_number = [&](std::string_view key, std::int64_t expected) {
     if (const std::int64_t number = settings.read_integer(key).value_or(expected); number != expected)
@@ -102,24 +102,24 @@ Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const Quantizat
   require_number("bits", mode.bits);
   require_number("group_size", mode.group_size);
   const Tensor& weight = matrix.require(".weight");
-  const Part& words = matrix.data(weight, {DType::u32});
+  const Part& words = matrix.require_data(weight, {DType::u32});
   if (weight.shape.size() != 3) matrix.require_rank(weight, 2);
   if (const Tensor* biases = matrix.find(".biases"))
     matrix.fail(fmt::format("there is {}, but the mode {} has no biases", biases->name, mode.name));
   const Tensor& scales = matrix.require(".scales");
   Shape shape = weight.shape;
   shape.back() *= 32 / static_cast<std::uint64_t>(mode.bits);
-  if (mode.group_size == 32) return make_mx_numbers(matrix, shape, make_part("data", mode.number, words.blob), scales);
-  const Part& factors = matrix.data(scales, {DType::u8});
+  if (mode.group_size == 32) return make_mx_tensor(matrix, shape, make_part("data", mode.number, words.blob), scales);
+  const Part& factors = matrix.require_data(scales, {DType::u8});
   const auto group = static_cast<std::uint64_t>(mode.group_size);
   if (shape.back() == 0 || shape.back() % group != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group, shape.back()));
   Shape groups = shape;
   groups.back() /= group;
   matrix.require_shape(scales, groups);
-  return make_block_scaled(shape, mode.number, words.blob,
-                           make_cast_blob(scales.name, factors.blob, DType::f8_e4m3, scales.elements(), DType::f32), 1,
-                           group);
+  return make_block_scaled_tensor(
+      shape, mode.number, words.blob,
+      make_cast_blob(scales.name, factors.blob, DType::f8_e4m3, scales.elements(), DType::f32), 1, group);
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -133,10 +133,10 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
         "quantization states bits {} and group_size {}, expected bits of 2 to 6 or 8, and a positive group_size", bits,
         group_size));
   const Tensor& weight = matrix.require(".weight");
-  const Part& words = matrix.data(weight, {DType::u32});
+  const Part& words = matrix.require_data(weight, {DType::u32});
   matrix.require_rank(weight, 2);
   const Tensor& scales = matrix.require(".scales");
-  const Part& factors = matrix.data(scales, kScaleTypes);
+  const Part& factors = matrix.require_data(scales, kScaleTypes);
   matrix.require_rank(scales, 2);
   const std::uint64_t rows = weight.shape[0];
   if (weight.shape[1] > UINT32_MAX || weight.shape[1] * 32 % static_cast<std::uint64_t>(bits) != 0)
@@ -165,15 +165,15 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
       out[i] = scale[i] == 0 ? 0.0F : -out[i] / scale[i];
     }
   };
-  return make_groups(matrix,
-                     {.shape = {rows, columns},
-                      .bits = stored,
-                      .group_size = static_cast<std::uint64_t>(group_size),
-                      .codes = make_codes_blob(
-                          {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
-                          MatrixOrder::same, stored),
-                      .scales = make_part("scales", factors),
-                      .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, compute_zeros)});
+  return make_group_tensor(
+      matrix, {.shape = {rows, columns},
+               .bits = stored,
+               .group_size = static_cast<std::uint64_t>(group_size),
+               .codes = make_codes_blob(
+                   {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
+                   MatrixOrder::same, stored),
+               .scales = make_part("scales", factors),
+               .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, compute_zeros)});
 }
 
 }  // namespace
@@ -181,11 +181,11 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 const QuantizationScheme kMlx = {
     .title = "MLX",
     .method = "mlx",
-    .require_known = require_known,
+    .require_known_variant = require_known_variant,
     .marker = ".scales",
     .parts = kParts,
     .code_types = kCodes,
-    .doubts = find_doubts,
+    .list_warnings = list_warnings,
     .fold = fold,
 };
 

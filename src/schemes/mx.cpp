@@ -37,15 +37,15 @@ bool holds_8_bits(const MatrixParts& matrix) {
 
 Tensor fold_4_bits(const MatrixParts& matrix, const QuantizationConfig& config) {
   compressed_tensors::require_format(matrix, config, "mxfp4-pack-quantized");
-  return make_packed_mxfp4(matrix, ".weight_packed", ".weight_scale");
+  return make_packed_mxfp4_tensor(matrix, ".weight_packed", ".weight_scale");
 }
 
 Tensor fold_8_bits(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
   compressed_tensors::require_format(matrix, config, "mxfp8-quantized");
-  const Part& data = matrix.data(weight, {DType::f8_e4m3});
+  const Part& data = matrix.require_data(weight, {DType::f8_e4m3});
   matrix.require_rank(weight, 2);
-  return make_mx_numbers(matrix, weight.shape, data, matrix.require(".weight_scale"));
+  return make_mx_tensor(matrix, weight.shape, data, matrix.require(".weight_scale"));
 }
 
 constexpr QuantizationScheme make_4_bits(std::string_view title, std::string_view method) {
@@ -55,7 +55,7 @@ constexpr QuantizationScheme make_4_bits(std::string_view title, std::string_vie
           .parts = k4BitParts,
           .left_out = kNotOfWeights,
           .holds = holds_4_bits,
-          .doubts = compressed_tensors::find_name_doubts,
+          .list_warnings = compressed_tensors::list_name_warnings,
           .fold = fold_4_bits};
 }
 
@@ -67,7 +67,7 @@ constexpr QuantizationScheme make_8_bits(std::string_view title, std::string_vie
           .left_out = kNotOfWeights,
           .holds = holds_8_bits,
           .code_types = k8BitCodes,
-          .doubts = compressed_tensors::find_name_doubts,
+          .list_warnings = compressed_tensors::list_name_warnings,
           .fold = fold_8_bits};
 }
 

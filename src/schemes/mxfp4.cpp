@@ -28,8 +28,8 @@ constexpr std::uint64_t kBlockCodes = 16;  // bytes of the codes of a block
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const Tensor& blocks = matrix.require(kBlocks);
   const Tensor& scales = matrix.require(kScales);
-  const Part& codes = matrix.data(blocks, {DType::u8});
-  const Part& exponents = matrix.data(scales, {DType::u8});
+  const Part& codes = matrix.require_data(blocks, {DType::u8});
+  const Part& exponents = matrix.require_data(scales, {DType::u8});
   matrix.require_rank(blocks, 4);
   if (blocks.shape[3] != kBlockCodes)
     matrix.fail(fmt::format("{} has blocks of {} bytes, expected {}", blocks.name, blocks.shape[3], kBlockCodes));

@@ -6,7 +6,7 @@
 //   weight_scale_2       weight_global_scale     f32, one number: a factor, or a divisor
 //   input_scale          input_global_scale      how inputs are quantized
 //
-// value = number * (weight_scale * weight_scale_2), or weight_scale / weight_global_scale.
+// value = number * scale, where scale is weight_scale * weight_scale_2, or weight_scale / weight_global_scale.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -23,18 +23,17 @@ constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"}
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
-// Folds numbers of f4_e2m1, two a byte, with an f8_e4m3 scale for each group of 16 along rows, and a factor for the
-// whole matrix. If `divides` is true, numbers are divided by the factor. Throws invalid_file (without path) for shapes
-// that do not fit.
+// Folds the parts with the endings `weight` and `factor`. If `divides` is true, divides scales by the factor. Throws
+// invalid_file (without path) for shapes that do not fit.
 Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
-  const Part& data = matrix.data(codes, {DType::u8});
+  const Part& data = matrix.require_data(codes, {DType::u8});
   matrix.require_rank(codes, 2);
   const std::uint64_t columns = codes.shape[1] * 2;
   if (columns % kGroup != 0) matrix.fail(fmt::format("groups of {} do not divide its {} columns", kGroup, columns));
   const Tensor& scales = matrix.require(".weight_scale", {DType::f8_e4m3}, {codes.shape[0], columns / kGroup});
   const Tensor& global = matrix.require(factor);
-  matrix.data(global, {DType::f32});
+  matrix.require_data(global, {DType::f32});
   if (global.elements() != 1)
     matrix.fail(fmt::format("the shape of {} is {}, expected one number", global.name, to_string(global.shape)));
   const float number = read_scalar(global);
@@ -48,7 +47,7 @@ Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::strin
                                       widen(DType::f8_e4m3, bytes.data(), out);
                                       for (float& scale : out) scale = divides ? scale / number : scale * number;
                                     });
-  return make_block_scaled({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
+  return make_block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
 }
 
 Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
@@ -66,7 +65,7 @@ constexpr QuantizationScheme make_compressed(std::string_view title, std::string
           .marker = ".weight_global_scale",
           .parts = kCompressedParts,
           .left_out = kNotOfWeights,
-          .doubts = compressed_tensors::find_name_doubts,
+          .list_warnings = compressed_tensors::list_name_warnings,
           .fold = fold_compressed};
 }
 
@@ -75,14 +74,14 @@ constexpr QuantizationScheme make_compressed(std::string_view title, std::string
 const QuantizationScheme kModelOpt = {
     .title = "ModelOpt NVFP4",
     .method = "modelopt",
-    .require_known = require_known_algorithm,
+    .require_known_variant = require_known_algorithm,
     .marker = ".weight_scale_2",
     .parts = kModelOptParts,
     .left_out = kNotOfWeights,
     .code_types = kModelOptCodes,
-    .doubts =
+    .list_warnings =
         [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {
-          return find_algorithm_doubts(config, matrices, kAlgorithms);
+          return list_algorithm_warnings(config, matrices, kAlgorithms);
         },
     .fold = fold_modelopt,
 };

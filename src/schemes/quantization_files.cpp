@@ -20,20 +20,20 @@ constexpr std::string_view kLinear = "Linear";
 constexpr std::size_t kMostExpressions = 4096;  // the expressions in all lists together
 constexpr std::chrono::seconds kLongest{5};     // the time for reading all expressions and for all matches
 
-// Returns true for names of Python's classes, which begin with a capital letter; names of modules do not.
+// Returns true for a name of a Python class. Such names begin with a capital letter; those of modules do not.
 bool is_class(std::string_view target) {
   return !target.empty() && is_ascii_upper(target.front()) && target.find('.') == std::string_view::npos;
 }
 
 }  // namespace
 
-void ExpressionBudget::count() {
+void ExpressionBudget::count_expression() {
   if (++expressions > kMostExpressions)
     throw Error(ErrorKind::unsupported,
                 fmt::format("quantization_config: more than {} regular expressions are not read", kMostExpressions));
 }
 
-void ExpressionBudget::spend(Clock::duration time) {
+void ExpressionBudget::add_time(Clock::duration time) {
   spent += time;
   if (spent > kLongest)
     throw Error(ErrorKind::unsupported, "quantization_config: its regular expressions take too long");
@@ -68,12 +68,12 @@ ModuleList::Match ModuleList::match(const std::string& module) const {
 }
 
 ModuleList::Expression ModuleList::read_expression(const std::string& target) {
-  budget_->count();
+  budget_->count_expression();
   const auto start = ExpressionBudget::Clock::now();
   auto regex =
       std::make_unique<const Regex>(std::string_view(target).substr(kExpression.size()), "quantization_config");
   auto matcher = std::make_unique<RegexMatcher>(*regex);
-  budget_->spend(ExpressionBudget::Clock::now() - start);
+  budget_->add_time(ExpressionBudget::Clock::now() - start);
   return {target, std::move(regex), std::move(matcher)};
 }
 
@@ -87,7 +87,7 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   std::size_t end = 0;
   // The expression has to match at the beginning: the first match shows whether it does.
   const bool found = expression.matcher->next(begin, end) && begin == 0;
-  budget_->spend(ExpressionBudget::Clock::now() - start);
+  budget_->add_time(ExpressionBudget::Clock::now() - start);
   return found;
 }
 
@@ -105,7 +105,8 @@ ModuleLists::ModuleLists(const Attributes& config) {
 
 namespace {
 
-// Reads {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", ...}}.
+// Converts {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",
+// ...}}.
 std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   const Value* inner = file.find("quantization");
   const auto* keys = inner == nullptr ? &file : inner->get_if<Attributes>();
@@ -120,8 +121,8 @@ std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   return config;
 }
 
-// Reads {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128, "version":
-// "GEMM"}.
+// Converts {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128,
+// "version": "GEMM"}.
 std::optional<Attributes> convert_from_older_file(const Attributes& file) {
   Attributes config = file;
   const Value* method = file.find("quant_method");

@@ -1,6 +1,5 @@
-// Finds the modules that lists of a quantization_config name, in the way of compressed-tensors: by names, by "re:" and
-// a regular expression for the beginning of a name, and by classes. Also reads the files that hold such a
-// configuration.
+// Finds the modules that lists in a quantization_config name. As in compressed-tensors, an item is a name, a class, or
+// "re:" with a regular expression for the beginning of a name. Also lists the files that hold such a configuration.
 #pragma once
 
 #include <chrono>
@@ -22,25 +21,24 @@
 
 namespace poise {
 
-// Lists the ways in which a list names a module, the most specific one last. Every matrix counts as one of the class
-// Linear, because files do not name classes.
+// Lists the ways in which a list names a module, the most specific one last. Poise takes every matrix as one of the
+// class Linear (by_class), because files do not name classes.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
 // Limits the number and the time of all regular expressions in a configuration's lists.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
-  // Each throws unsupported (without path): if there are more expressions than in any real file, or if they have taken
-  // longer than in any real file.
-  void count();
-  void spend(Clock::duration time);
+  // Each throws unsupported (without path) when its limit is exceeded. The limits are above those of any real file.
+  void count_expression();
+  void add_time(Clock::duration time);
 
   std::mutex matching;          // held by the thread that matches, because a matcher has a state
   std::size_t expressions = 0;  // the number of expressions that were read
   Clock::duration spent{};
 };
 
-// Holds the texts and compiled expressions of a list of modules. Safe for threads.
+// Holds the texts and compiled expressions of a list of modules. Thread-safe.
 class ModuleList {
  public:
   struct Match {
@@ -53,7 +51,7 @@ class ModuleList {
   // what ExpressionBudget throws.
   ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
 
-  // Finds how the list names a module. Throws what ExpressionBudget::spend() throws.
+  // Finds how the list names a module. Throws what ExpressionBudget::add_time() throws.
   Match match(const std::string& module) const;
 
  private:
@@ -82,7 +80,7 @@ struct ModuleLists {
   explicit ModuleLists(const Attributes& config);
 };
 
-// Names a file next to config.json that describes the quantization. Quantizing programs wrote such files them before
+// Names a file next to config.json that describes the quantization. Quantizing programs wrote such files before
 // config.json had quantization_config, or write both.
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
@@ -92,10 +90,10 @@ struct QuantizationFile {
   std::string_view name;
   // Converts the file's object to a quantization_config, with quant_method. Returns std::nullopt if it describes no
   // quantized weights. Throws invalid_file (without path).
-  std::optional<Attributes> (*as_config)(const Attributes& file);
+  std::optional<Attributes> (*make_config)(const Attributes& file);
 };
 
-// Returns the table of these files. The first file that exists counts.
+// If a directory has several of these files, the first one counts.
 std::span<const QuantizationFile> list_quantization_files();
 
 // Returns the differences between two quantization_configs in how weights are stored: "bits is 4 and 8". Skips keys

@@ -6,9 +6,9 @@
 //   int4, uint4    weight i32 [in, out / 8] and weight_zero_point i32 [groups, out / 8], in the order of AWQ, or with
 //                  the pack_method "order" from the low bits on; weight_scale [groups, out]. Codes of int4 are signed
 //
-// value = number * weight_scale, or (code - zero) * weight_scale. The configuration describes the weights of all
-// matrices in global_quant_config, and of some in layer_quant_config, by names and patterns: if the descriptions of
-// integers differ, a matrix needs its name there, because Poise does not match patterns.
+// value = number * weight_scale, or (code - zero) * weight_scale. global_quant_config describes the weights of all
+// matrices, and layer_quant_config those of some, by names and patterns. Poise does not match the patterns: if the
+// descriptions of integers differ, layer_quant_config must have the name of the matrix.
 //
 // Source: realquantizer.py and pack.py of quark.torch.
 #include <array>
@@ -46,7 +46,7 @@ std::optional<Integers> read_integers(const Value* layer) {
   return Integers{*type == "int4", *size};
 }
 
-// Finds the description of a matrix: the one under its name, or else the only one.
+// Returns the description under the matrix's name, or else the only one. Throws if there are several.
 Integers find_integers(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Attributes* layers = config.find_object("layer_quant_config");
   if (layers != nullptr) {
@@ -92,7 +92,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (data != nullptr && data->dtype == DType::i32) return fold_words(matrix, config);
   if (const Tensor* zeros = matrix.find(".weight_zero_point"))
     matrix.fail(fmt::format("there is {}, which only codes of four bits in words of i32 may have", zeros->name));
-  if (data != nullptr && data->dtype == DType::u8) return make_packed_mxfp4(matrix, ".weight", ".weight_scale");
+  if (data != nullptr && data->dtype == DType::u8) return make_packed_mxfp4_tensor(matrix, ".weight", ".weight_scale");
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
@@ -105,9 +105,9 @@ const QuantizationScheme kQuark = {
     .parts = kParts,
     .left_out = kNotOfWeights,
     .code_types = kCodes,
-    .doubts =
+    .list_warnings =
         [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {
-          return find_algorithm_doubts(config, matrices, kAlgorithms);
+          return list_algorithm_warnings(config, matrices, kAlgorithms);
         },
     .fold = fold,
 };

@@ -1,7 +1,7 @@
 // Describes schemes: how quantizing programs store the matrices of a Hugging Face directory, each as several tensors.
 //
-// A scheme works with all families. It is a file with a row of the table in schemes.cpp. fold() makes one tensor from
-// the parts of each matrix, with its logical shape and the same codes, before the family's table is used.
+// A scheme works with all families. It has a file, and rows of the table in schemes.cpp. Before Poise uses the family's
+// table, fold() makes one tensor from the parts of each matrix, with its logical shape and the same codes.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ class QuantizationConfig : public Fields {
   std::int64_t require_integer(std::string_view key) const;
   // Returns true if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
-  // Returns the lists of modules in a configuration of compressed-tensors. The first call reads them. Safe for threads.
-  // Throws what ModuleLists() throws.
+  // Returns the lists of modules in a configuration of compressed-tensors. The first call reads them, and throws what
+  // ModuleLists() throws. Thread-safe.
   const ModuleLists& lists() const;
 
  private:
@@ -53,15 +53,15 @@ class MatrixParts {
       : model_(model), name_(std::move(name)), scheme_(scheme), texts_(texts) {}
 
   const std::string& name() const { return name_; }  // "model.layers.0.mlp.down_proj"
-  // find() returns null if the tensor is missing; require() fails.
+  // If the tensor is missing, find() returns null, and require() throws what fail() throws.
   const Tensor* find(std::string_view ending) const;
   const Tensor& require(std::string_view ending) const;
   // Returns a text in the metadata of the model's files; null if it is missing.
   const std::string* find_text(std::string_view key) const;
-  // Returns the tensor, which must be dense, with one of these types and that shape.
+  // Returns the tensor. Throws what fail() throws unless it is dense, with one of these types and that shape.
   const Tensor& require(std::string_view ending, std::initializer_list<DType> types, const Shape& shape) const;
-  // Returns the data of a tensor, which must be dense, with one of these types.
-  const Part& data(const Tensor& tensor, std::initializer_list<DType> types) const;
+  // Returns the data of a tensor. Throws what fail() throws unless the tensor is dense, with one of these types.
+  const Part& require_data(const Tensor& tensor, std::initializer_list<DType> types) const;
   void require_shape(const Tensor& tensor, const Shape& shape) const;
   void require_rank(const Tensor& tensor, std::size_t rank) const;
 
@@ -86,9 +86,9 @@ struct QuantizationScheme {
   std::string_view title;   // the name in messages: "GPTQ"
   std::string_view method;  // the value of quant_method in quantization_config
   // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
-  void (*require_known)(const QuantizationConfig& config) = nullptr;
+  void (*require_known_variant)(const QuantizationConfig& config) = nullptr;
 
-  // The suffix of a tensor that every matrix of the scheme has, and that no other matrix has.
+  // The suffix of a tensor that every matrix of the scheme has. `holds` rejects other matrices with such a tensor.
   std::string_view marker;
   std::span<const std::string_view> parts;  // suffixes of the other tensors that fold() reads
   std::span<const std::string_view> left_out =
@@ -96,12 +96,12 @@ struct QuantizationScheme {
   std::string_view folded = ".weight";  // suffix of the folded tensor
   // Returns true if a matrix with the marker belongs to the scheme. Null: all do.
   bool (*holds)(const MatrixParts& matrix) = nullptr;
-  // A matrix "X.weight" of one of these types has codes, which mean numbers only together with the other parts of X.
+  // If a matrix "X.weight" has one of these types, its elements are codes, which need the other parts of X.
   std::span<const DType> code_types = {};
   // Returns warnings if these matrices of the scheme contradict the configuration. Null: they cannot.
-  std::vector<std::string> (*doubts)(const Model& model, const QuantizationConfig& config,
-                                     std::span<const std::string> matrices) = nullptr;
-  // Returns true for the entries of a file's metadata that describe parts, and mean nothing for a folded matrix. Null:
+  std::vector<std::string> (*list_warnings)(const Model& model, const QuantizationConfig& config,
+                                            std::span<const std::string> matrices) = nullptr;
+  // Returns true for the entries of a file's metadata that describe parts, which a folded matrix does not have. Null:
   // there are none.
   bool (*describes_tensors)(std::string_view key, const Value& value) = nullptr;
   // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
@@ -127,23 +127,23 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
 bool is_known_method(std::string_view method);
 
 // Folds the matrices of a model whose config.json names a scheme of the table, and removes quantization_config unless
-// the scheme can unfold. Returns other models unchanged. Warns of tensors that are left out and other losses. Throws
-// invalid_file (without path) that lists every matrix with a missing or unfitting part, and unsupported for codes whose
-// scales the configuration does not describe.
+// the scheme can unfold. Returns other models unchanged. Warns of tensors that are left out and of contradictions.
+// Throws invalid_file (without path), which lists the matrices with a missing or unfitting part, and unsupported for
+// codes whose scales the configuration does not describe.
 Model fold_matrices(Model model);
 
 // Returns the scheme that config.json names, if it can unfold; else null.
 const QuantizationScheme* find_reversible_scheme(const Attributes& config_json);
 
-// Returns the names by which a user's pattern may select a tensor: its own, and for a part of a quantized matrix also
-// those of the matrix and its other parts, since all parts are needed together.
+// Returns the names by which a user's pattern may select a tensor. A part of a quantized matrix also has the names of
+// the matrix and its other parts, since all parts are needed together.
 std::vector<std::string> list_pattern_names(const Attributes& config_json, std::string_view name);
 
 // Returns true if config.json names a scheme that can unfold, and the model has no tensor that is still to be folded.
 bool is_folded(const Model& model);
 
-// Folds only the matrices of a scheme that can unfold, whose parts files of any format may hold. Returns std::nullopt
-// if there are none. Throws what fold_matrices() throws.
+// Folds the matrices of a scheme that can unfold, since files of any format may hold its parts. Returns std::nullopt if
+// there are none, or for other schemes. Throws what fold_matrices() throws.
 std::optional<Model> merge_quantized_parts(const Model& model);
 
 // Folds ComfyUI's matrices: those of f8 with a scale_weight, if the model has the tensor scaled_fp8, and those that the
@@ -239,10 +239,10 @@ struct UnfoldedModel {
 };
 
 // Makes parts of matrices whose groups run along rows, with codes of 4 or 8 bits. The embedding, other codes, and
-// groups with a float16 zero point that is not a code become float32 numbers; to find these, zero points of float16 are
-// read. Reading the parts throws unsupported, naming the tensor, for other zero points that are not codes. `tied` names
-// the output of a model that has no such matrix, which is listed as not quantized; empty: the model has one. Returns
-// std::nullopt for a model without groups.
+// matrices with a float16 zero point that is not a code become float32 numbers. Reads zero points of float16 to find
+// the last. Reading the parts throws unsupported, which names the tensor, for integer zero points that are not codes.
+// If the model lacks an output matrix, `tied` is the name that this would have, and the configuration lists it as not
+// quantized; else `tied` is empty. Returns std::nullopt for a model without groups.
 std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
 // Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).

@@ -61,14 +61,14 @@ std::vector<const QuantizationScheme*> find_schemes(std::string_view method) {
   return found;
 }
 
-// Throws unsupported for variants that none of these schemes reads.
-void require_all_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
+// Throws unsupported if one of these schemes does not know the variant.
+void require_known_variants(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
   for (const QuantizationScheme* scheme : schemes) {
-    if (scheme->require_known != nullptr) scheme->require_known(config);
+    if (scheme->require_known_variant != nullptr) scheme->require_known_variant(config);
   }
 }
 
-// Names a quantized matrix as its parts do, without the endings that the scheme gives them.
+// Names a quantized matrix: the names of its parts begin with `name`, and the scheme gives them their endings.
 struct Matrix {
   std::string name;
   const QuantizationScheme* scheme;
@@ -88,24 +88,24 @@ class Folding {
   // Returns std::nullopt if the model has no quantized matrix.
   std::optional<Model> fold() {
     find_matrices();
-    if (!matrices_.empty()) require_all_known(schemes_, config_);
+    if (!matrices_.empty()) require_known_variants(schemes_, config_);
     Model result(model_.header());
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name);
       if (found == of_tensor_.end()) {
-        if (leaves_out(tensor)) continue;
-        require_whole_tensor(tensor);
+        if (record_left_out(tensor)) continue;
+        report_incomplete_matrix(tensor);
         result.add(tensor);
       } else if (made_.insert(found->second).second) {
-        add(result, matrices_[found->second]);
+        add_folded(result, matrices_[found->second]);
       }
     }
     throw_faults();
     if (matrices_.empty()) return std::nullopt;
     drop_descriptions(result);
     for (const QuantizationScheme* scheme : schemes_) {
-      for (std::string& doubt : find_doubts(*scheme))
-        result.warnings.push_back({Severity::warning, std::move(doubt), {}, std::nullopt});
+      for (std::string& warning : list_warnings(*scheme))
+        result.warnings.push_back({Severity::warning, std::move(warning), {}, std::nullopt});
     }
     if (!left_out_.empty()) {
       result.warnings.push_back(
@@ -115,13 +115,13 @@ class Folding {
   }
 
  private:
-  std::vector<std::string> find_doubts(const QuantizationScheme& scheme) const {
+  std::vector<std::string> list_warnings(const QuantizationScheme& scheme) const {
     std::vector<std::string> names;
     for (const Matrix& matrix : matrices_) {
       if (matrix.scheme == &scheme) names.push_back(matrix.name);
     }
-    return scheme.doubts == nullptr || names.empty() ? std::vector<std::string>()
-                                                     : scheme.doubts(model_, config_, names);
+    return scheme.list_warnings == nullptr || names.empty() ? std::vector<std::string>()
+                                                            : scheme.list_warnings(model_, config_, names);
   }
 
   // Removes the entries of a file's metadata that describe the parts.
@@ -164,9 +164,9 @@ class Folding {
     std::ranges::for_each(scheme.parts, claim);
   }
 
-  // Returns true for a tensor that does not concern weights, and records it. Such a tensor may belong to no matrix:
-  // self_attn.k_scale scales the cache of keys and values.
-  bool leaves_out(const Tensor& tensor) {
+  // Records a tensor that does not concern weights, and returns true; returns false for others. Such a tensor need not
+  // belong to a matrix: self_attn.k_scale scales the cache of keys and values.
+  bool record_left_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
       return std::ranges::any_of(
           scheme->left_out, [&](std::string_view ending) { return remove_ending(tensor.name, ending).has_value(); });
@@ -175,7 +175,7 @@ class Folding {
     return is_left_out;
   }
 
-  void add(Model& result, const Matrix& matrix) {
+  void add_folded(Model& result, const Matrix& matrix) {
     const MatrixParts parts(model_, matrix.name, *matrix.scheme, &texts_);
     attempt([&] {
       Tensor tensor = matrix.scheme->fold(parts, config_);
@@ -187,13 +187,13 @@ class Folding {
     });
   }
 
-  // Reports a fault if a tensor looks like a part of a matrix, but the matrix is incomplete.
-  void require_whole_tensor(const Tensor& tensor) {
+  // Adds a fault if a tensor looks like a part of a matrix, but the matrix is incomplete.
+  void report_incomplete_matrix(const Tensor& tensor) {
     const QuantizationScheme* first = nullptr;
     std::string_view name;
     std::vector<std::string> missing;
     for (const QuantizationScheme* scheme : schemes_) {
-      const auto matrix = find_matrix(tensor, *scheme);
+      const auto matrix = find_matrix_name(tensor, *scheme);
       if (!matrix || (first != nullptr && name != *matrix)) continue;
       if (first == nullptr) first = scheme;
       name = *matrix;
@@ -212,7 +212,7 @@ class Folding {
            std::ranges::find(scheme.code_types, tensor.parts[0].dtype) != scheme.code_types.end();
   }
 
-  static std::optional<std::string_view> find_matrix(const Tensor& tensor, const QuantizationScheme& scheme) {
+  static std::optional<std::string_view> find_matrix_name(const Tensor& tensor, const QuantizationScheme& scheme) {
     if (const auto name = remove_ending(tensor.name, ".weight"); name && holds_codes(tensor, scheme)) return name;
     for (const std::string_view part : scheme.parts) {
       if (part == scheme.folded) continue;
@@ -221,10 +221,11 @@ class Folding {
     return std::nullopt;
   }
 
-  template <typename Do>
-  void attempt(const Do& act) {
+  // Runs the step, and keeps an invalid_file that it throws as a fault.
+  template <typename Step>
+  void attempt(const Step& step) {
     try {
-      act();
+      step();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file) throw;
       if (faults_.size() < kMostFaults && std::ranges::find(faults_, error.message()) == faults_.end())
@@ -234,7 +235,7 @@ class Folding {
 
   void throw_faults() const {
     if (faults_.empty()) return;
-    require_all_known(schemes_, config_);  // first, since the parts of an unknown variant may look faulty
+    require_known_variants(schemes_, config_);  // first, since the parts of an unknown variant may look faulty
     if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
@@ -261,7 +262,7 @@ void require_no_codes(const Model& model, const std::optional<FoundQuantization>
         "tensor {} holds codes ({}) that {} scales{}", tensor.name, describe_storage(tensor), unfolded->scale->name,
         unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
-      require_all_known(find_schemes(found->method), QuantizationConfig(*found->config));
+      require_known_variants(find_schemes(found->method), QuantizationConfig(*found->config));
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}, which no scheme of {} \"{}\" reads", codes, found->key, found->method));
     }
@@ -428,12 +429,12 @@ const Tensor& MatrixParts::require(std::string_view ending) const {
 const Tensor& MatrixParts::require(std::string_view ending, std::initializer_list<DType> types,
                                    const Shape& shape) const {
   const Tensor& tensor = require(ending);
-  (void)data(tensor, types);
+  (void)require_data(tensor, types);
   require_shape(tensor, shape);
   return tensor;
 }
 
-const Part& MatrixParts::data(const Tensor& tensor, std::initializer_list<DType> types) const {
+const Part& MatrixParts::require_data(const Tensor& tensor, std::initializer_list<DType> types) const {
   const Part* part = tensor.layout == Layout::dense ? &tensor.require("data") : nullptr;
   if (part != nullptr && std::ranges::find(types, part->dtype) != types.end()) return *part;
   std::vector<std::string_view> names;

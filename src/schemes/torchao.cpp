@@ -37,7 +37,7 @@ constexpr std::array kParts = std::to_array<std::string_view>({kScales, kZeros, 
 constexpr std::array kOfInputs =
     std::to_array<std::string_view>({"._weight_act_quant_scale", "._weight_act_quant_zero_point"});
 
-// Describes a matrix: the block of elements that share a scale.
+// Describes the blocks of elements that share a scale.
 struct Blocks {
   std::uint64_t rows;
   std::uint64_t columns;
@@ -71,7 +71,7 @@ void require_whole_blocks(const MatrixParts& matrix, const Blocks& blocks, const
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& data) {
   const Tensor& codes = matrix.require(kCodes);
-  matrix.data(codes, {DType::i8});
+  matrix.require_data(codes, {DType::i8});
   matrix.require_rank(codes, 2);
   const auto found = read_blocks(matrix, data);
   if (!found) matrix.fail("block_size is missing");
@@ -95,13 +95,13 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& data) {
     zero_part.blob = repeat_blocks(zero_part.blob, zero_part.dtype, repeated, of_rows);
   }
   const Part& factors = scales.require("data");
-  return make_groups(matrix, {.shape = codes.shape,
-                              .bits = 8,
-                              .group_size = blocks.columns,
-                              .codes = remove_sign(codes),
-                              .scales = make_part("scales", factors.dtype,
-                                                  repeat_blocks(factors.blob, factors.dtype, repeated, of_rows)),
-                              .zeros = std::move(zero_part)});
+  return make_group_tensor(matrix, {.shape = codes.shape,
+                                    .bits = 8,
+                                    .group_size = blocks.columns,
+                                    .codes = remove_sign(codes),
+                                    .scales = make_part("scales", factors.dtype,
+                                                        repeat_blocks(factors.blob, factors.dtype, repeated, of_rows)),
+                                    .zeros = std::move(zero_part)});
 }
 
 Tensor fold_intx(const MatrixParts& matrix, const QuantizationConfig& data) {
@@ -111,22 +111,24 @@ Tensor fold_intx(const MatrixParts& matrix, const QuantizationConfig& data) {
 
 Tensor fold_float8(const MatrixParts& matrix, const QuantizationConfig& data) {
   const Tensor& numbers = matrix.require(kCodes);
-  const Part& part = matrix.data(numbers, {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz});
+  const Part& part =
+      matrix.require_data(numbers, {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz});
   matrix.require_rank(numbers, 2);
   const Tensor& scales = matrix.require(kScales);
-  matrix.data(scales, kScaleTypes);
+  matrix.require_data(scales, kScaleTypes);
   if (const Tensor* zeros = matrix.find(kZeros))
     matrix.fail(fmt::format("there is {}, but floating-point numbers have no zero point", zeros->name));
   const Blocks blocks = read_blocks(matrix, data).value_or(Blocks{numbers.shape[0], numbers.shape[1]});
   require_whole_blocks(matrix, blocks, numbers.shape);
   const Shape grid = {numbers.shape[0] / blocks.rows, numbers.shape[1] / blocks.columns};
   if (scales.elements() != 1 || grid != Shape{1, 1}) matrix.require_shape(scales, grid);
-  return make_block_scaled(numbers.shape, part.dtype, part.blob, cast_to_f32(scales), blocks.rows, blocks.columns);
+  return make_block_scaled_tensor(numbers.shape, part.dtype, part.blob, cast_to_f32(scales), blocks.rows,
+                                  blocks.columns);
 }
 
 Tensor fold_int4(const MatrixParts& matrix, const QuantizationConfig& data) {
   const Tensor& bytes = matrix.require(kCodes);
-  const Part& codes = matrix.data(bytes, {DType::i8, DType::u8});
+  const Part& codes = matrix.require_data(bytes, {DType::i8, DType::u8});
   matrix.require_rank(bytes, 2);
   if (bytes.shape[1] > UINT32_MAX)
     matrix.fail(fmt::format("{} has {} columns, at most {} are supported", bytes.name, bytes.shape[1], UINT32_MAX));
@@ -156,7 +158,7 @@ Tensor fold_int4(const MatrixParts& matrix, const QuantizationConfig& data) {
       out[i] = scale[i] == 0 ? 8.0F : 8 - out[i] / scale[i];
     }
   };
-  return make_groups(
+  return make_group_tensor(
       matrix,
       {.shape = shape,
        .bits = 4,
@@ -176,8 +178,9 @@ constexpr std::array kClasses = std::to_array<TensorClass>({{"Float8Tensor", fol
                                                             {"Int8Tensor", fold_int8},
                                                             {"IntxUnpackedToInt8Tensor", fold_intx}});
 
-// Throws unsupported for a class without a row, and for inputs that are multiplied before the product.
-FoldClass find_class(const MatrixParts& matrix, const std::string& name) {
+// Returns how to fold a matrix of that class. Throws unsupported for a class without a row, and for a matrix whose
+// inputs are multiplied by act_pre_scale.
+FoldClass find_fold(const MatrixParts& matrix, const std::string& name) {
   const auto refuse = [&](const std::string& problem) {
     throw Error(ErrorKind::unsupported, fmt::format("matrix {}: torchao: {}", matrix.name(), problem));
   };
@@ -212,7 +215,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const auto* data = get_member<Attributes>(keys, "_data");
   if (name == nullptr || (data == nullptr && *name != "Tensor"))
     matrix.fail(fmt::format("\"{}\" in the metadata of its file: expected an object with _type and _data", key));
-  const FoldClass fold_class = find_class(matrix, *name);
+  const FoldClass fold_class = find_fold(matrix, *name);
   return fold_class(matrix, QuantizationConfig(*data));
 }
 

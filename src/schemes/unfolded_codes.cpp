@@ -27,7 +27,7 @@ constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scale
                                                             {"._weight_qdata", "._weight_scale", "torchao"},
                                                             {"_blocks", "_scales", "gpt-oss"}});
 
-// Returns the part of a name before the last dot.
+// Returns the part of a name before the last dot; empty if there is no dot.
 std::string_view find_module(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);

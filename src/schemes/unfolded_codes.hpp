@@ -1,4 +1,4 @@
-// Finds codes that no scheme has folded: the scales next to them show that they are not ordinary numbers.
+// Finds codes that no scheme has folded. The scales next to them show that they are not ordinary numbers.
 #pragma once
 
 #include <optional>
@@ -15,25 +15,25 @@ struct UnfoldedCodes {
   std::string_view programs;  // the programs that store such parts; empty: several do
 };
 
-// Finds the scales of a tensor of codes, by the names of parts in any scheme; std::nullopt if there are none.
+// Finds the scales of a tensor of codes by the names that any scheme gives them; std::nullopt if there are none.
 std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tensor& tensor);
 
-// Returns true if the model has a tensor with find_unfolded_codes().
+// Returns true if find_unfolded_codes() finds the scales of any tensor.
 bool has_unfolded_codes(const Model& model);
 
-// Returns the tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or
-// "X.weight_scale_inv"; or bitsandbytes' codes in the bytes of wider numbers: "X.weight.absmax". Null: the tensor is
-// not a matrix of such numbers, or has no such tensor next to it.
+// Returns the scales of a matrix "X.weight": "X.weight_scale" or "X.weight_scale_inv" if its elements have one byte, or
+// "X.weight.absmax" for bitsandbytes' codes in the bytes of wider numbers. Null: the tensor is not such a matrix, or
+// the model has no such scales.
 const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor);
 
-// Finds tensors of any program that may scale others: "scale" is a part of their names.
+// Finds tensors that may scale others in any program's files, because their names contain "scale".
 class NearbyScales {
  public:
   // Requires: the model outlives this.
   explicit NearbyScales(const Model& model);
 
-  // Returns a scale in the module of a dense tensor, or below the tensor's name, if its rows hold floating-point
-  // numbers of at most eight bits; else null.
+  // Returns a scale in the module of `tensor`, or below its name, if `tensor` is dense, has rows, and holds
+  // floating-point numbers of at most eight bits; else null.
   const Tensor* find(const Tensor& tensor) const;
 
  private:

@@ -42,16 +42,16 @@ TEST(Schemes, LimitsTheTimeToMatchListsOfModules) {
     matrices.push_back("model.layers." + std::to_string(i) + ".q_proj");
     names.emplace_back(i < 2 ? matrices.back() : "other." + std::to_string(i));
   }
-  const auto doubts = [&](Value::Array list) {
+  const auto list_warnings = [&](Value::Array list) {
     const Attributes keys = {{"ignore", std::move(list)}};
-    return schemes::find_algorithm_doubts(QuantizationConfig(keys), matrices, {});
+    return schemes::list_algorithm_warnings(QuantizationConfig(keys), matrices, {});
   };
   const auto known = HasSubstr("lists matrix model.layers.0.q_proj and 1 more");
-  EXPECT_THAT(doubts(names), ElementsAre(known));
-  EXPECT_THAT(doubts({"model.layers.[01].q_*", 3}), ElementsAre(known));
+  EXPECT_THAT(list_warnings(names), ElementsAre(known));
+  EXPECT_THAT(list_warnings({"model.layers.[01].q_*", 3}), ElementsAre(known));
   for (Value& name : names) name = "*" + *name.get_if<std::string>();
-  EXPECT_THAT(doubts(names), ElementsAre("ignore has too many patterns to compare with 50000 matrices"));
-  EXPECT_THAT(doubts({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
+  EXPECT_THAT(list_warnings(names), ElementsAre("ignore has too many patterns to compare with 50000 matrices"));
+  EXPECT_THAT(list_warnings({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
 }
 
 Attributes with_lists(Value::Array ignore, Value::Array targets) {

@@ -365,7 +365,7 @@ std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader
                                     std::vector<Finding>& warnings) {
   const Attributes file = directory.read_json_object(row.name, warnings);
   try {
-    return row.as_config(file);
+    return row.make_config(file);
   } catch (const Error& error) {
     throw Error(error.kind(), error.message(), (directory.path() / row.name).string());
   }
