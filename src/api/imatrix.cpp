@@ -20,7 +20,6 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
-constexpr std::size_t kRows = 64;        // rows of scores that are computed at a time
 
 // Describes a stack of all experts' matrices, and the modules of one expert that llama.cpp has instead.
 struct StackRow {
@@ -130,7 +129,7 @@ Imatrix measure_imatrix(const Model& model, std::string_view text, const Imatrix
     pass.begin(part);
     while (const std::size_t count = pass.compute_next(stop)) {
       for (std::size_t at = 0, rows = 0; options.output && at < count; at += rows) {
-        rows = Transformer::count_next(count - at, kRows);
+        rows = Transformer::count_next(count - at, Transformer::kScoreRows);
         pass.compute_logits(at, rows, scores, stop);
       }
     }

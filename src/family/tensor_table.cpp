@@ -62,19 +62,21 @@ bool has_row(std::span<const TensorRow> rows, std::string_view name) {
   return std::ranges::any_of(rows, [&](const TensorRow& row) { return is_named(row, name, UINT64_MAX); });
 }
 
-bool has_row(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view, std::int64_t layer) {
-  return std::ranges::any_of(rows, [&](const TensorRow& row) {
+// Returns the row of that name which the configuration needs; null if there is none.
+const TensorRow* find_row(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view,
+                          std::int64_t layer) {
+  const auto found = std::ranges::find_if(rows, [&](const TensorRow& row) {
     return is_named(row, name, UINT64_MAX) && is_needed(row, view, layer) &&
            is_named(row, name, row.copies == nullptr ? 0 : row.copies(view));
   });
+  return found == rows.end() ? nullptr : &*found;
 }
 
-std::optional<Shape> find_row_shape(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view,
-                                    std::int64_t layer) {
-  for (const TensorRow& row : rows) {
-    if (has_row({&row, 1}, name, view, layer)) return compute_shape(row, view);
-  }
-  return std::nullopt;
+const TensorRow* find_table_row(const TensorTable& table, std::string_view name, const ConfigView& view) {
+  const auto numbered = table.split_layer_name(name);
+  if (numbered) return find_row(table.layer, numbered->rest, view, numbered->number);
+  const TensorRow* const found = find_row(table.first, name, view, kNoLayer);
+  return found != nullptr ? found : find_row(table.last, name, view, kNoLayer);
 }
 
 }  // namespace
@@ -113,19 +115,14 @@ bool TensorTable::has(std::string_view name) const {
 }
 
 bool TensorTable::has(std::string_view name, const ConfigView& view) const {
-  const auto numbered = split_layer_name(name);
-  return numbered ? has_row(layer, numbered->rest, view, numbered->number)
-                  : has_row(first, name, view, kNoLayer) || has_row(last, name, view, kNoLayer);
+  return find_table_row(*this, name, view) != nullptr;
 }
 
 std::optional<Shape> TensorTable::find_shape(std::string_view name, const ConfigView& view) const {
   const auto numbered = split_layer_name(name);
-  if (numbered) {
-    if (numbered->number >= view.config.num_hidden_layers) return std::nullopt;
-    return find_row_shape(layer, numbered->rest, view, numbered->number);
-  }
-  const auto found = find_row_shape(first, name, view, kNoLayer);
-  return found ? found : find_row_shape(last, name, view, kNoLayer);
+  if (numbered && numbered->number >= view.config.num_hidden_layers) return std::nullopt;
+  const TensorRow* const row = find_table_row(*this, name, view);
+  return row == nullptr ? std::nullopt : std::optional(compute_shape(*row, view));
 }
 
 std::optional<NumberedName> TensorTable::split_layer_name(std::string_view name) const {

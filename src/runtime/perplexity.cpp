@@ -68,9 +68,6 @@ class Rows {
 
 namespace {
 
-// The number of rows of scores that each model keeps at a time. A single row would be summed in another order.
-constexpr std::size_t kRows = 64;
-
 std::ptrdiff_t find_top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
 
 perplexity::Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
@@ -212,7 +209,7 @@ class Perplexity::State {
       // Row i predicts the token after it.
       const std::size_t skipped = std::min(predicted, first_predicted - 1 - std::min(first, first_predicted - 1));
       for (std::size_t at = skipped, rows = 0; at < predicted; at += rows) {
-        rows = Transformer::count_next(predicted - at, kRows);
+        rows = Transformer::count_next(predicted - at, Transformer::kScoreRows);
         add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
       }
       first += count;

@@ -11,8 +11,6 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kScoreRows = 64;  // rows of scores that are computed at a time, as in Perplexity
-
 // Computes all texts in one pass.
 class Pass : public Computation {
  public:
@@ -38,7 +36,7 @@ class Pass : public Computation {
     threads_.run({}, [&] { transformer_.forward(batch, memory_); });
     std::vector<float> scores;
     for (std::size_t at = 0, count = 0; at < rows.size(); at += count) {
-      count = Transformer::count_next(rows.size() - at, kScoreRows);
+      count = Transformer::count_next(rows.size() - at, Transformer::kScoreRows);
       scores.resize(count * transformer_.vocabulary_size());
       threads_.run({}, [&] {
         transformer_.compute_logits(std::span(rows).subspan(at, count), memory_, scores.data());

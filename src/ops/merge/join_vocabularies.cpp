@@ -32,7 +32,6 @@ constexpr std::string_view kAdded = "added_tokens";
 constexpr std::string_view kAddedOnly = "added_only";
 constexpr std::string_view kScores = "scores";
 constexpr std::string_view kAddedDecoder = "added_tokens_decoder";  // a key of tokenizer_config.json
-constexpr float kAddedScore = -1000;  // the score of added tokens in SentencePiece; llama.cpp's converter uses the same
 
 bool is_pipeline(const Vocabulary& vocabulary) { return vocabulary.kind == VocabularyKind::pipeline; }
 
@@ -302,7 +301,7 @@ class VocabularyUnion {
       const TokenType type = token.vocabulary->type(token.id);
       Attributes entry = make_entry(token, type);
       const bool is_special = read_flag(entry, "special", false);
-      made_.add(token.vocabulary->text(token.id), is_pipeline(made_) ? 0.0F : kAddedScore,
+      made_.add(token.vocabulary->text(token.id), is_pipeline(made_) ? 0.0F : kListedScore,
                 is_special ? TokenType::control : TokenType::user_defined);
       added_only.emplace_back(id);
       // SentencePiece does not look for control pieces that no other file lists.
@@ -321,13 +320,7 @@ class VocabularyUnion {
 
   static Attributes make_entry(const AddedToken& token, TokenType type) {
     if (token.entry != nullptr) return *token.entry;
-    return {{"id", std::uint64_t{token.id}},
-            {"content", token.vocabulary->text(token.id)},
-            {"single_word", false},
-            {"lstrip", false},
-            {"rstrip", false},
-            {"normalized", false},
-            {"special", type != TokenType::user_defined}};
+    return make_listed_token(token.id, token.vocabulary->text(token.id), type != TokenType::user_defined);
   }
 
   struct Source {

@@ -62,16 +62,10 @@ const Model* find_source(const MergeRecipe& recipe, const TokenRows::Models& mod
                                     list_names(paths), shorten(named, 60)));
 }
 
-bool is_special(const Vocabulary& vocabulary, std::size_t id) {
-  const auto number = static_cast<TokenId>(id);
-  return number == vocabulary.bos_id || number == vocabulary.eos_id || number == vocabulary.pad_id ||
-         number == vocabulary.unk_id;
-}
-
 // Returns the number of tokens, without unused ones at the end that only pad rows.
 std::size_t count_used(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
-  while (size > 0 && vocabulary.type(size - 1) == TokenType::unused && !is_special(vocabulary, size - 1)) --size;
+  while (size > 0 && vocabulary.type(size - 1) == TokenType::unused && !is_special_id(vocabulary, size - 1)) --size;
   return size;
 }
 
@@ -229,11 +223,7 @@ void TokenRows::change_header(Model& made) const {
   move_described_vocabulary(made, kKey);
   made.vocabulary = vocabulary_;
   set_vocabulary_size(made, vocabulary_.size());
-  if (has_other_tokens_ || source_ != reference_) {
-    std::erase_if(made.origin.other_files, [](const DirectoryFile& file) {
-      return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
-    });
-  }
+  if (has_other_tokens_ || source_ != reference_) drop_tokenizer_files(made);
   if (source_ == reference_) return;
   const Attributes ids = list_special_ids(source_->config_json, vocabulary_);
   if (!made.config_json.empty()) {

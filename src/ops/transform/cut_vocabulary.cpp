@@ -56,13 +56,10 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
     std::size_t bytes = 0;
     for (std::size_t id = static_cast<std::size_t>(size); id < std::min<std::uint64_t>(rows, vocabulary.size()); ++id) {
       const TokenType type = choose_special_type(vocabulary.type(id), vocabulary, id);
-      const auto number = static_cast<std::int64_t>(id);
-      const bool is_own = number == vocabulary.bos_id || number == vocabulary.eos_id || number == vocabulary.pad_id ||
-                          number == vocabulary.unk_id;
       const bool is_plain = type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;
       if (type == TokenType::byte) {
         ++bytes;
-      } else if (is_own || !is_plain) {
+      } else if (is_special_id(vocabulary, id) || !is_plain) {
         found.push_back(fmt::format("{} ({}, {})", vocabulary.text(id), id, to_string(type)));
       }
     }
@@ -82,9 +79,7 @@ void cut_tokens(Revision& revision, std::uint64_t size) {
   model.vocabulary = keep_first_tokens(*std::move(model.vocabulary), static_cast<std::size_t>(size));
   if (const Value* added = model.vocabulary->tokenizer_config.find("added_tokens_decoder"))
     model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_listed_ids_below(*added, size));
-  std::erase_if(model.origin.other_files, [](const DirectoryFile& file) {
-    return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
-  });
+  drop_tokenizer_files(model);
   const std::size_t lost = merges - model.vocabulary->merges.size();
   revision.changes.push_back(fmt::format("tokens {} to {} are left out{}", size, before - 1,
                                          lost == 0 ? "" : fmt::format(", with {}", format_count(lost, "merge"))));

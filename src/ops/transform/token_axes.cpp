@@ -11,6 +11,7 @@
 #include "family/families.hpp"
 #include "formats/metadata.hpp"
 #include "ops/transform/revision.hpp"
+#include "tokenizer/files/files.hpp"
 
 namespace poise {
 namespace {
@@ -85,6 +86,12 @@ void move_described_vocabulary(Model& model, std::string_view option) {
   if (!described.made) return;
   model.vocabulary = std::move(described.made);
   model.attributes = std::move(described.attributes);
+}
+
+void drop_tokenizer_files(Model& model) {
+  std::erase_if(model.origin.other_files, [](const DirectoryFile& file) {
+    return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
+  });
 }
 
 void set_vocabulary_size(Model& model, std::uint64_t size) {

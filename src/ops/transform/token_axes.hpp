@@ -32,6 +32,9 @@ std::uint64_t count_token_rows(const Model& model, const std::vector<TokenAxis>&
 // that Poise cannot read.
 void move_described_vocabulary(Model& model, std::string_view option);
 
+// Removes the tokenizer's files that a directory kept: they describe the vocabulary before a change.
+void drop_tokenizer_files(Model& model);
+
 // Sets the keys of the configuration that count the tokens, where the model has them.
 void set_vocabulary_size(Model& model, std::uint64_t size);
 

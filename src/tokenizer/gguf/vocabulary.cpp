@@ -15,6 +15,7 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
@@ -300,13 +301,8 @@ Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::str
     const std::string_view text = vocabulary.text(id);
     const TokenType type = vocabulary.type(id);
     if (text.empty() || !is_found_in_prompts(type)) continue;
-    added.emplace_back(Attributes{{"id", std::uint64_t{id}},
-                                  {"content", text},
-                                  {"single_word", false},
-                                  {"lstrip", false},
-                                  {"rstrip", consumes_space_in_gguf(text, general_name)},
-                                  {"normalized", false},
-                                  {"special", type != TokenType::user_defined}});
+    added.emplace_back(
+        make_listed_token(id, text, type != TokenType::user_defined, consumes_space_in_gguf(text, general_name)));
   }
   return added;
 }

@@ -68,16 +68,12 @@ void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& s
     if (id == nullptr) fail(added, fmt::format("\"{}\": expected an id", text));
     check_id(added, fmt::format("\"{}\"", text), *id);
     const bool is_special = std::ranges::find(special, text) != special.end();
-    Attributes entry{{"id", *id},       {"content", text},     {"single_word", false}, {"lstrip", false},
-                     {"rstrip", false}, {"normalized", false}, {"special", is_special}};
-    if (!older.emplace(*id, std::move(entry)).second)
+    if (!older.emplace(*id, make_listed_token(*id, text, is_special)).second)
       fail(added, fmt::format("\"{}\": another token has the id {}", text, *id));
     if (known.contains(text)) older.erase(*id);
   }
   tokens.merge(older);
 }
-
-constexpr float kScore = -1000;  // llama.cpp's converter uses the same
 
 // Returns the type of a listed token, whose type was `before`. BOS, the unknown token and similar ones keep their
 // types. A byte token does not, because another text names no byte.
@@ -97,7 +93,8 @@ Vocabulary rename_tokens(const Vocabulary& vocabulary, const std::map<std::uint6
     if (found == tokens.end()) {
       result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
     } else {
-      result.add(read_listed_text(*found->second), kScore, choose_listed_type(*found->second, vocabulary.type(id)));
+      result.add(read_listed_text(*found->second), kListedScore,
+                 choose_listed_type(*found->second, vocabulary.type(id)));
     }
   }
   return result;
@@ -164,6 +161,16 @@ Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added,
   return list;
 }
 
+Attributes make_listed_token(std::uint64_t id, std::string_view text, bool is_special, bool strips_right) {
+  return {{"id", id},
+          {"content", text},
+          {"single_word", false},
+          {"lstrip", false},
+          {"rstrip", strips_right},
+          {"normalized", false},
+          {"special", is_special}};
+}
+
 Value keep_listed_ids_below(const Value& decoder, std::uint64_t size) {
   const auto* map = decoder.get_if<Attributes>();
   if (map == nullptr) return decoder;
@@ -196,8 +203,9 @@ void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::s
   for (const Value& token : listed) {
     const std::uint64_t id = read_listed_id(token);
     if (id < vocabulary.size()) continue;
-    while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
-    vocabulary.add(read_listed_text(token), kScore, choose_listed_type(token, TokenType::unused));
+    while (vocabulary.size() < id)
+      vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kListedScore, TokenType::unused);
+    vocabulary.add(read_listed_text(token), kListedScore, choose_listed_type(token, TokenType::unused));
   }
   vocabulary.pipeline.set("added_tokens", std::move(listed));
 }

@@ -33,6 +33,11 @@ bool is_control(TokenType type) {
   return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
 }
 
+bool is_special_id(const Vocabulary& vocabulary, std::size_t id) {
+  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  return is(vocabulary.bos_id) || is(vocabulary.eos_id) || is(vocabulary.pad_id) || is(vocabulary.unk_id);
+}
+
 std::optional<TokenType> find_token_type(std::uint64_t number) {
   if (number < 1 || number > kTypes.size()) return std::nullopt;
   return kTypes[number - 1];

@@ -15,6 +15,9 @@ namespace poise {
 // Returns true for the types of control tokens: BOS, EOS and padding included.
 bool is_control(TokenType type);
 
+// Returns true for the vocabulary's BOS, EOS, padding and unknown token.
+bool is_special_id(const Vocabulary& vocabulary, std::size_t id);
+
 // Returns the type that has the number; std::nullopt unless it is 1 to 6.
 std::optional<TokenType> find_token_type(std::uint64_t number);
 
