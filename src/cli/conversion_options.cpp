@@ -310,6 +310,12 @@ void require_standard_output(const std::string& format, bool json) {
         .with({.kind = Remedy::Kind::format});
 }
 
+Destination make_destination(const std::string& path, bool is_dry_run, std::optional<StreamOutput>& stream) {
+  if (path != "-") return Destination(std::filesystem::path(path));
+  if (is_dry_run) return Destination(std::filesystem::path());
+  return Destination(stream.emplace(STDOUT_FILENO, "standard output"));
+}
+
 ConvertReport write_to_standard_output(const Plan& planned) {
   require_standard_output(planned.format, false);
   StreamOutput output(STDOUT_FILENO, "standard output");

@@ -1,6 +1,7 @@
 // Options of the commands that convert a model: convert and merge.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include <poise/convert.hpp>
 
 #include "cli/progress.hpp"
+#include "io/streams.hpp"
+#include "ops/destination.hpp"
 
 namespace poise::cli {
 
@@ -35,6 +38,10 @@ void finish_conversion_options(ConversionArguments& options);
 // Throws bad_argument unless a command can write a file of this format to standard output: it is not a terminal, --json
 // does not use it, and the format is not one of directories.
 void require_standard_output(const std::string& format, bool json);
+
+// Returns the destination that a path names: "-" is standard output, which the function opens in `stream`, and which a
+// dry run does not need. Requires: `stream` outlives the result.
+Destination make_destination(const std::string& path, bool is_dry_run, std::optional<StreamOutput>& stream);
 
 // Writes a plan to standard output. Throws bad_argument for a terminal, and for a format of directories.
 ConvertReport write_to_standard_output(const Plan& plan);

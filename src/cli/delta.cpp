@@ -1,7 +1,6 @@
 // poise delta: writes what a model changes in its base.
-#include <unistd.h>
-
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -9,14 +8,13 @@
 #include <poise/delta.hpp>
 #include <poise/error.hpp>
 
+#include "api/report_values.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversion_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "io/hub_cache.hpp"
-#include "io/streams.hpp"
 #include "ops/conversion.hpp"
-#include "ops/write_to_output.hpp"
 
 namespace poise::cli {
 namespace {
@@ -38,13 +36,8 @@ void print_json(const DeltaReport& report, const DeltaArguments& options) {
   json->write_member("output", report.output.empty() ? Value() : Value(report.output.string()));
   json->write_member("base_hash", report.base);
   json->write_member("equal", std::uint64_t{report.equal});
-  json.write_list("changed", report.changed, [&](const DeltaTensor& tensor) {
-    json->write_value(Attributes{{"name", tensor.name},
-                                 {"form", tensor.form},
-                                 {"changed", tensor.changed},
-                                 {"elements", tensor.elements},
-                                 {"bytes", tensor.bytes}});
-  });
+  json.write_list("changed", report.changed,
+                  [&](const DeltaTensor& tensor) { json->write_value(make_attributes(tensor)); });
   json.write_list("removed", report.removed, [&](const std::string& name) { json->write_value(name); });
   json.write_list("fields", report.fields, [&](const std::string& name) { json->write_value(name); });
   json->write_member("bytes_in", report.bytes_in);
@@ -80,18 +73,15 @@ void print_report(const DeltaReport& report, const DeltaArguments& options) {
 }
 
 void run_delta(DeltaArguments& options) {
-  const bool is_stream = options.output == "-" && !options.delta.dry_run;
-  if (is_stream) require_standard_output("zt", options.json);
+  if (options.output == "-" && !options.delta.dry_run) require_standard_output("zt", options.json);
   options.delta.write.progress = make_progress(options.progress, "delta");
   const std::string base = find_model_path(options.base);
   const std::string tuned = find_model_path(options.tuned);
-  if (is_stream) {
-    StreamOutput output(STDOUT_FILENO, "standard output");
-    make_delta(base, tuned, output, options.delta);
-    return;
-  }
-  const DeltaReport report = make_delta(base, tuned, options.output == "-" ? "" : options.output, options.delta);
+  std::optional<StreamOutput> stream;
+  const DeltaReport report =
+      make_delta(base, tuned, make_destination(options.output, options.delta.dry_run, stream), options.delta);
   options.delta.write.progress = {};  // wipes the bar before the report is printed
+  if (stream) return;
   if (options.json) return print_json(report, options);
   if (!options.progress.quiet) print_report(report, options);
 }

@@ -1,7 +1,6 @@
 // poise lora: makes adapters from two models, and converts them between the forms of PEFT and llama.cpp.
-#include <unistd.h>
-
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,14 +9,13 @@
 #include <poise/error.hpp>
 #include <poise/make_lora.hpp>
 
+#include "api/report_values.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversion_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
-#include "io/streams.hpp"
-#include "ops/write_to_output.hpp"
 
 namespace poise::cli {
 namespace {
@@ -34,8 +32,6 @@ struct LoraArguments {
   bool json = false;
 
   bool writes_stream() const { return output == "-" && !extract.dry_run; }
-  // Returns the path of the output; empty for a dry run with standard output.
-  std::string path() const { return output == "-" ? std::string() : output; }
 };
 
 void require_paths(const LoraArguments& options, std::size_t count, std::string_view usage) {
@@ -59,7 +55,6 @@ void print_lora_notes(const std::vector<std::string>& warnings, const std::vecto
 }
 
 void print_extraction(const ExtractLoraReport& report, const LoraArguments& options) {
-  print_lora_notes(report.warnings, report.losses);
   fmt::print("{} -> {}: {}\n", make_printable(options.paths[0]), make_printable(options.paths[1]),
              describe_output(options));
   Table table({"MATRIX", "SHAPE", "RANK", "RMS", "CAPTURED"}, {false, false, true, true, true});
@@ -80,13 +75,8 @@ void print_extraction_json(const ExtractLoraReport& report, const LoraArguments&
   json->write_member("tuned", options.paths[1]);
   json->write_member("output", report.output.empty() ? Value() : Value(report.output.string()));
   json->write_member("format", report.format);
-  json.write_list("matrices", report.matrices, [&](const ExtractedMatrix& matrix) {
-    json->write_value(Attributes{{"name", matrix.name},
-                                 {"shape", Value::Array(matrix.shape.begin(), matrix.shape.end())},
-                                 {"rank", matrix.rank},
-                                 {"rms", matrix.rms},
-                                 {"captured", matrix.captured}});
-  });
+  json.write_list("matrices", report.matrices,
+                  [&](const ExtractedMatrix& matrix) { json->write_value(make_attributes(matrix)); });
   json->write_member("captured", report.captured);
   json->write_member("equal", std::uint64_t{report.equal});
   json.write_list("warnings", report.warnings, [&](const std::string& text) { json->write_value(text); });
@@ -106,17 +96,14 @@ void run_extract(LoraArguments& options) {
   options.extract.write.progress = make_progress(options.progress, "extract");
   const std::string base = find_model_path(options.paths[0]);
   const std::string tuned = find_model_path(options.paths[1]);
-  if (options.writes_stream()) {
-    StreamOutput output(STDOUT_FILENO, "standard output");
-    const ExtractLoraReport report = extract_lora(base, tuned, output, options.extract);
-    options.extract.write.progress = {};
-    if (!options.progress.quiet) print_lora_notes(report.warnings, report.losses);
-    return;
-  }
-  const ExtractLoraReport report = extract_lora(base, tuned, options.path(), options.extract);
+  std::optional<StreamOutput> stream;
+  const ExtractLoraReport report =
+      extract_lora(base, tuned, make_destination(options.output, options.extract.dry_run, stream), options.extract);
   options.extract.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_extraction_json(report, options);
-  if (!options.progress.quiet) print_extraction(report, options);
+  if (options.progress.quiet) return;
+  print_lora_notes(report.warnings, report.losses);
+  if (!stream) print_extraction(report, options);
 }
 
 void print_conversion_json(const ConvertLoraReport& report, const LoraArguments& options) {
@@ -144,18 +131,14 @@ void run_convert_lora(LoraArguments& options) {
   if (options.writes_stream()) require_standard_output(convert.format, options.json);
   convert.write.progress = make_progress(options.progress, "convert");
   const std::string adapter = find_model_path(options.paths[0]);
-  if (options.writes_stream()) {
-    StreamOutput output(STDOUT_FILENO, "standard output");
-    const ConvertLoraReport report = convert_lora(adapter, output, convert);
-    convert.write.progress = {};
-    if (!options.progress.quiet) print_lora_notes(report.warnings, report.losses);
-    return;
-  }
-  const ConvertLoraReport report = convert_lora(adapter, options.path(), convert);
+  std::optional<StreamOutput> stream;
+  const ConvertLoraReport report =
+      convert_lora(adapter, make_destination(options.output, convert.dry_run, stream), convert);
   convert.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_conversion_json(report, options);
   if (options.progress.quiet) return;
   print_lora_notes(report.warnings, report.losses);
+  if (stream) return;
   fmt::print("{} -> {} ({})\n  {}, {}\n", make_printable(options.paths[0]), describe_output(options), report.format,
              count_matrices(report.matrices), format_bytes(report.bytes_out));
 }

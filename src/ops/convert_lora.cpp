@@ -18,8 +18,8 @@
 #include "io/hub_cache.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
+#include "ops/destination.hpp"
 #include "ops/lora.hpp"
-#include "ops/write_to_output.hpp"
 #include "syntax/json.hpp"
 
 namespace poise {
@@ -135,10 +135,11 @@ void require_fit(const Adapter& adapter, const Model& base, const std::string& p
   throw_faults(faults, path);
 }
 
-// Writes to the path, or to `given` if it is not null.
-ConvertLoraReport write_adapter(const fs::path& adapter, const fs::path& output, SavedOutput* given,
-                                const ConvertLoraOptions& options) {
-  const Format& target = options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
+}  // namespace
+
+ConvertLoraReport convert_lora(const fs::path& adapter, Destination destination, const ConvertLoraOptions& options) {
+  const Format& target =
+      options.format.empty() ? find_output_format(destination.path()) : find_format_by_name(options.format);
   require_adapter_format(target);
   const Model file = open_adapter(adapter);
   const AdapterForm* const form = find_adapter_form(file);
@@ -161,8 +162,7 @@ ConvertLoraReport write_adapter(const fs::path& adapter, const fs::path& output,
   throw_faults(faults, file.origin.path.string());
   std::vector<fs::path> inputs = file.origin.files;
   std::ranges::copy(base.origin.files, std::back_inserter(inputs));
-  if (given == nullptr && !(options.dry_run && output.empty()))
-    require_possible_output(target, output, options.write.overwrite, inputs);
+  destination.require_possible(target, options.write.overwrite, inputs, options.dry_run);
   const auto make = [&] {
     try {
       return wanted.make(found, base);
@@ -183,24 +183,16 @@ ConvertLoraReport write_adapter(const fs::path& adapter, const fs::path& output,
     report.bytes_out = prepared.plan().bytes.value_or(0);
     return report;
   }
-  const auto own =
-      given == nullptr ? make_saved_output(target, output, options.write.overwrite, std::move(inputs)) : nullptr;
-  SavedOutput& saved = given == nullptr ? *own : *given;
+  SavedOutput& saved = destination.open(target, options.write.overwrite, std::move(inputs));
   prepared.write(saved, options.write.progress);
   report.bytes_out = saved.bytes();
   saved.commit();
-  report.output = output;
+  report.output = destination.path();
   return report;
 }
 
-}  // namespace
-
 ConvertLoraReport convert_lora(const fs::path& adapter, const fs::path& output, const ConvertLoraOptions& options) {
-  return write_adapter(adapter, output, nullptr, options);
-}
-
-ConvertLoraReport convert_lora(const fs::path& adapter, SavedOutput& output, const ConvertLoraOptions& options) {
-  return write_adapter(adapter, {}, &output, options);
+  return convert_lora(adapter, Destination(output), options);
 }
 
 }  // namespace poise

@@ -27,9 +27,9 @@
 #include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "io/sink.hpp"
+#include "ops/destination.hpp"
 #include "ops/lora.hpp"
 #include "ops/low_rank_fit.hpp"
-#include "ops/write_to_output.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -175,14 +175,13 @@ class Extraction {
     adapter_.base_model = base.string();
   }
 
-  // Writes to the path, or to `given` if it is not null.
-  ExtractLoraReport extract(const fs::path& path, SavedOutput* given) {
-    const Format& target = options_.format.empty() ? find_output_format(path) : find_format_by_name(options_.format);
+  ExtractLoraReport extract(Destination destination) {
+    const Format& target =
+        options_.format.empty() ? find_output_format(destination.path()) : find_format_by_name(options_.format);
     require_adapter_format(target);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (given == nullptr && !(options_.dry_run && path.empty()))
-      require_possible_output(target, path, options_.write.overwrite, inputs);
+    destination.require_possible(target, options_.write.overwrite, inputs, options_.dry_run);
     compare();
     const auto fits = std::make_shared<Fits>(std::move(changed_), options_.write.progress);
     for (std::size_t i = 0; i < fits->matrices().size(); ++i) add(fits, i);
@@ -194,13 +193,11 @@ class Extraction {
       for (std::size_t i = 0; i < fits->matrices().size(); ++i) fits->get(i);
       report_.bytes_out = prepared.plan().bytes.value_or(0);
     } else {
-      const auto own =
-          given == nullptr ? make_saved_output(target, path, options_.write.overwrite, std::move(inputs)) : nullptr;
-      SavedOutput& output = given == nullptr ? *own : *given;
+      SavedOutput& output = destination.open(target, options_.write.overwrite, std::move(inputs));
       prepared.write(output, {});
       report_.bytes_out = output.bytes();
       output.commit();
-      report_.output = path;
+      report_.output = destination.path();
     }
     add_captured(*fits);
     return std::move(report_);
@@ -350,24 +347,19 @@ class Extraction {
   std::vector<std::string> only_in_tuned_;
 };
 
-ExtractLoraReport extract_timed(const fs::path& base, const fs::path& tuned, const fs::path& output, SavedOutput* given,
-                                const ExtractLoraOptions& options) {
+}  // namespace
+
+ExtractLoraReport extract_lora(const fs::path& base, const fs::path& tuned, Destination destination,
+                               const ExtractLoraOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  ExtractLoraReport report = Extraction(base, tuned, options).extract(output, given);
+  ExtractLoraReport report = Extraction(base, tuned, options).extract(std::move(destination));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
 
-}  // namespace
-
 ExtractLoraReport extract_lora(const fs::path& base, const fs::path& tuned, const fs::path& output,
                                const ExtractLoraOptions& options) {
-  return extract_timed(base, tuned, output, nullptr, options);
-}
-
-ExtractLoraReport extract_lora(const fs::path& base, const fs::path& tuned, SavedOutput& output,
-                               const ExtractLoraOptions& options) {
-  return extract_timed(base, tuned, {}, &output, options);
+  return extract_lora(base, tuned, Destination(output), options);
 }
 
 }  // namespace poise

@@ -17,8 +17,8 @@
 #include "io/sink.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/delta/delta_parts.hpp"
+#include "ops/destination.hpp"
 #include "ops/digest_check.hpp"
-#include "ops/write_to_output.hpp"
 
 namespace poise {
 namespace {
@@ -83,13 +83,11 @@ class DeltaMaker {
     if (!options_.write.align) options_.write.align = kLeastAlign;
   }
 
-  // Writes to the path, or to `given` if it is not null.
-  DeltaReport make(const fs::path& path, SavedOutput* given) {
+  DeltaReport make(Destination destination) {
     const Format& format = find_format_by_name(kFormat);
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
-    if (given == nullptr && !(options_.dry_run && path.empty()))
-      require_possible_output(format, path, options_.write.overwrite, inputs);
+    destination.require_possible(format, options_.write.overwrite, inputs, options_.dry_run);
     report_.bytes_in = saturating_add(base_.origin.size, tuned_.origin.size);
     report_.base = hash(base_, options_.write.progress).model;
     pair_parts();
@@ -100,18 +98,15 @@ class DeltaMaker {
       throw Error(ErrorKind::unsupported, fmt::format("a delta cannot hold the model: {}", file.losses.front()),
                   tuned_.origin.path.string());
     CountedOutput counted;
-    const std::unique_ptr<SavedOutput> own =
-        options_.dry_run || given != nullptr
-            ? nullptr
-            : make_saved_output(format, path, options_.write.overwrite, std::move(inputs));
-    SavedOutput& output = options_.dry_run ? counted : given != nullptr ? *given : *own;
+    SavedOutput& output =
+        options_.dry_run ? counted : destination.open(format, options_.write.overwrite, std::move(inputs));
     DigestCheck check({&tuned_}, [](const Tensor&) { return true; });
     report_.bytes_out = check.run_checked(options_.write.progress, [&](const Progress& progress) {
       file.write(output, progress);
       return output.bytes();
     });
     output.commit();
-    if (!options_.dry_run) report_.output = path;
+    if (!options_.dry_run) report_.output = destination.path();
     return std::move(report_);
   }
 
@@ -257,23 +252,19 @@ class DeltaMaker {
   std::vector<PartChange> changes_;
 };
 
-DeltaReport make_timed(const fs::path& base, const fs::path& tuned, const fs::path& output, SavedOutput* given,
+}  // namespace
+
+DeltaReport make_delta(const fs::path& base, const fs::path& tuned, Destination destination,
                        const DeltaOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  DeltaReport report = DeltaMaker(base, tuned, options).make(output, given);
+  DeltaReport report = DeltaMaker(base, tuned, options).make(std::move(destination));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
 
-}  // namespace
-
 DeltaReport make_delta(const fs::path& base, const fs::path& tuned, const fs::path& output,
                        const DeltaOptions& options) {
-  return make_timed(base, tuned, output, nullptr, options);
-}
-
-DeltaReport make_delta(const fs::path& base, const fs::path& tuned, SavedOutput& output, const DeltaOptions& options) {
-  return make_timed(base, tuned, {}, &output, options);
+  return make_delta(base, tuned, Destination(output), options);
 }
 
 }  // namespace poise
