@@ -215,7 +215,7 @@ Plan plan(const std::filesystem::path& input, const std::filesystem::path& outpu
 
 struct ConvertReport;
 
-// Carries out a plan, once. Throws what convert() throws; after an exception there is no output.
+// Carries out a plan, once. Throws what convert() throws. After an error, no output appears.
 ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
@@ -262,7 +262,7 @@ struct ConvertReport {
 // Plans the conversion and writes the output. Throws what open() and save() throw; bad_argument when the output is one
 // of the input's files or exists without options.write.overwrite, when a pattern matches no tensor, or options
 // contradict each other; invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if
-// `strict`; io when a file with digests changes meanwhile. After an exception there is no output.
+// `strict`; io when a file with digests changes meanwhile. If it throws, no output appears.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

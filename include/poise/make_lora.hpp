@@ -54,7 +54,7 @@ struct ExtractLoraReport {
 // other formats PEFT's. Keeps the thin matrices of one matrix in memory. Throws what open() and save() throw;
 // bad_argument for a rank outside 1 to 65536, a pattern that matches no tensor, models without a common tensor, and
 // models that differ in nothing that an adapter can hold; invalid_file for a wrong digest and for a difference that
-// does not fit float32; cancelled. After an exception there is no output.
+// does not fit float32; cancelled. If it throws, no output appears.
 ExtractLoraReport extract_lora(const std::filesystem::path& base, const std::filesystem::path& tuned,
                                const std::filesystem::path& output, const ExtractLoraOptions& options = {});
 

@@ -1,7 +1,6 @@
 #include "api/imatrix_file.hpp"
 
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include <poise/error.hpp>
@@ -28,15 +27,7 @@ Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::
   std::vector<std::filesystem::path> inputs = options.add;
   if (model != nullptr) inputs.insert(inputs.end(), model->origin.files.begin(), model->origin.files.end());
   FileOutput::check_replaceable(output, options.overwrite, inputs);
-  std::optional<Imatrix> sum;
-  for (const std::filesystem::path& path : options.add) {
-    try {
-      add_sums(sum, read_imatrix(path));
-    } catch (const Error& error) {
-      if (!error.path().empty()) throw;
-      throw Error(error.kind(), error.message(), path.string());
-    }
-  }
+  std::optional<Imatrix> sum = add_imatrix_files(options.add);
   if (model != nullptr) {
     Imatrix measured = measure_imatrix(*model, text, options.measure, options.progress);
     if (sum) sum->chunk_size = measured.chunk_size;
@@ -46,15 +37,17 @@ Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::
   return *std::move(sum);
 }
 
-Value::Array list_gaps(const std::vector<ImatrixGap>& gaps) {
-  Value::Array result;
-  for (const ImatrixGap& gap : gaps) {
-    Value::Array experts;
-    for (const std::size_t expert : gap.experts) experts.emplace_back(std::uint64_t{expert});
-    result.emplace_back(
-        Attributes{{"entry", gap.entry}, {"experts", std::move(experts)}, {"count", std::uint64_t{gap.count}}});
+std::optional<Imatrix> add_imatrix_files(const std::vector<std::filesystem::path>& paths) {
+  std::optional<Imatrix> sum;
+  for (const std::filesystem::path& path : paths) {
+    try {
+      add_sums(sum, read_imatrix(path));
+    } catch (const Error& error) {
+      if (!error.path().empty()) throw;
+      throw Error(error.kind(), error.message(), path.string());
+    }
   }
-  return result;
+  return sum;
 }
 
 }  // namespace poise

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include <poise/imatrix.hpp>
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
-#include <poise/value.hpp>
 
 namespace poise {
 
@@ -26,7 +26,8 @@ struct ImatrixFileOptions {
 Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::filesystem::path& output,
                           const ImatrixFileOptions& options);
 
-// Returns an array of maps: "entry", "experts" (an array of their numbers) and "count".
-Value::Array list_gaps(const std::vector<ImatrixGap>& gaps);
+// Returns the sums of the files; std::nullopt if there are none. Throws what read_imatrix() and add_imatrix() throw,
+// with the path of the file.
+std::optional<Imatrix> add_imatrix_files(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace poise

@@ -7,6 +7,7 @@
 #include <poise/make_lora.hpp>
 
 #include "api/imatrix_file.hpp"
+#include "api/report_values.hpp"
 #include "capi/face.hpp"
 
 using namespace poise::capi;
@@ -41,31 +42,16 @@ poise::ExtractLoraOptions read_extract_options(const poise_extract_lora_options*
 }
 
 std::string make_extraction_json(const poise::ExtractLoraReport& report) {
-  Value::Array matrices;
-  for (const poise::ExtractedMatrix& matrix : report.matrices) {
-    matrices.emplace_back(Attributes{{"name", matrix.name},
-                                     {"shape", Value::Array(matrix.shape.begin(), matrix.shape.end())},
-                                     {"rank", matrix.rank},
-                                     {"rms", matrix.rms},
-                                     {"captured", matrix.captured}});
-  }
-  return poise::to_json(Attributes{{"matrices", std::move(matrices)},
+  return poise::to_json(Attributes{{"matrices", poise::list_attributes(report.matrices)},
                                    {"equal", std::uint64_t{report.equal}},
                                    {"warnings", list_texts(report.warnings)},
                                    {"losses", list_texts(report.losses)}});
 }
 
 std::string make_delta_json(const poise::DeltaReport& report) {
-  Value::Array changed;
-  for (const poise::DeltaTensor& tensor : report.changed) {
-    changed.emplace_back(Attributes{{"name", tensor.name},
-                                    {"form", tensor.form},
-                                    {"changed", tensor.changed},
-                                    {"elements", tensor.elements},
-                                    {"bytes", tensor.bytes}});
-  }
-  return poise::to_json(Attributes{
-      {"changed", std::move(changed)}, {"removed", list_texts(report.removed)}, {"fields", list_texts(report.fields)}});
+  return poise::to_json(Attributes{{"changed", poise::list_attributes(report.changed)},
+                                   {"removed", list_texts(report.removed)},
+                                   {"fields", list_texts(report.fields)}});
 }
 
 }  // namespace
@@ -164,8 +150,9 @@ poise_status poise_measure_imatrix(const poise_model* model, const char* text, s
     out.entries = made.entries.size();
     out.chunks = made.count_chunks();
     out.chunk_size = made.chunk_size;
-    out.details = copy_text_out(poise::to_json(Attributes{
-        {"datasets", list_texts(made.datasets)}, {"unused_experts", list_gaps(poise::find_imatrix_gaps(made))}}));
+    out.details = copy_text_out(
+        poise::to_json(Attributes{{"datasets", list_texts(made.datasets)},
+                                  {"unused_experts", poise::list_attributes(poise::find_imatrix_gaps(made))}}));
     copy_struct_out(report, "report", out);
   });
 }

@@ -12,6 +12,7 @@
 #include <poise/imatrix.hpp>
 
 #include "api/imatrix_file.hpp"
+#include "api/report_values.hpp"
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "cli/advice.hpp"
@@ -29,7 +30,7 @@ struct ImatrixArguments {
   ModelOptions model;
   std::string text;
   std::string output;
-  std::vector<std::string> earlier;
+  std::vector<std::filesystem::path> earlier;
   bool resume = false;
   bool force = false;
   bool json = false;
@@ -82,20 +83,6 @@ std::optional<Imatrix> read_begun(const ImatrixArguments& options) {
                 options.output);
   }
   return begun;
-}
-
-// Returns the sums of the files, or std::nullopt if there are none.
-std::optional<Imatrix> add_earlier(const ImatrixArguments& options) {
-  std::optional<Imatrix> sum;
-  for (const std::string& path : options.earlier) {
-    const Imatrix one = read_imatrix(path);
-    if (sum) {
-      add_path_to_errors(path, [&] { add_imatrix(*sum, one); });
-    } else {
-      sum = one;
-    }
-  }
-  return sum;
 }
 
 // Counts progress in bytes of the text instead of chunks, so that a rate can be shown.
@@ -157,7 +144,7 @@ void print_json(const ImatrixArguments& options, const Imatrix& imatrix, const s
   for (const std::string& dataset : imatrix.datasets) datasets.emplace_back(dataset);
   const Attributes answer = {{"path", options.output},           {"entries", std::uint64_t{imatrix.entries.size()}},
                              {"chunks", imatrix.count_chunks()}, {"chunk_size", imatrix.chunk_size},
-                             {"datasets", std::move(datasets)},  {"unused_experts", list_gaps(gaps)}};
+                             {"datasets", std::move(datasets)},  {"unused_experts", list_attributes(gaps)}};
   print_now(to_json(answer) + "\n");
 }
 
@@ -166,7 +153,7 @@ void run_imatrix(ImatrixArguments& options) {
   bool overwrite = options.force || options.resume;
   FileOutput::check_replaceable(options.output, overwrite, list_imatrix_inputs(options));
   if (!options.text.empty()) options.measure.dataset = name_text_file(options.text);
-  std::optional<Imatrix> before = options.resume ? read_begun(options) : add_earlier(options);
+  std::optional<Imatrix> before = options.resume ? read_begun(options) : add_imatrix_files(options.earlier);
   const Imatrix all = options.text.empty() ? *std::move(before) : measure_text(options, before, overwrite);
   save_imatrix(all, options.output, overwrite);
   const std::vector<ImatrixGap> gaps = find_imatrix_gaps(all);

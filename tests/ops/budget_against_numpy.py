@@ -6,29 +6,13 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError:
-    sys.exit(77)
+from budget_runs import read_numbers, run
+import numpy as np
 
-POISE = sys.argv[1]
 EXAMPLES = os.path.abspath(sys.argv[2])
-
-
-def run(*words: str) -> bytes:
-    done = subprocess.run([POISE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert done.returncode == 0, (words, done.stderr)
-    return done.stdout
-
-
-def read_numbers(path: str) -> dict:
-    run("convert", path, "-o", "numbers.npz", "--dtype", "f32", "--force")
-    with np.load("numbers.npz") as arrays:
-        return {name: arrays[name].astype(np.float64) for name in arrays}
 
 
 def check_errors(numbers: dict, decoded: dict, budget: dict) -> float:

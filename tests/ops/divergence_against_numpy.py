@@ -10,32 +10,16 @@ by the matrix's relative squared error, by NumPy.
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError:
-    sys.exit(77)
+from budget_runs import read_numbers, run
+import numpy as np
 
-POISE = sys.argv[1]
 EXAMPLES = os.path.abspath(sys.argv[2])
 MODEL = f"{EXAMPLES}/nano-mistral-wide"
 PROBED = 0.02  # the error of the type in which a matrix is measured is next to this (docs/quantize-to-a-size.md)
 TYPES = ("q2_k", "q3_k", "iq3_s", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0")
-
-
-def run(*words: str) -> bytes:
-    done = subprocess.run([POISE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert done.returncode == 0, (words, done.stderr)
-    return done.stdout
-
-
-def read_numbers(path: str) -> dict:
-    run("convert", path, "-o", "numbers.npz", "--dtype", "f32", "--force")
-    with np.load("numbers.npz") as arrays:
-        return {name: arrays[name].astype(np.float64) for name in arrays}
 
 
 def compute_errors(numbers: dict) -> dict:
