@@ -45,7 +45,7 @@ class BytePair final : public TokenScheme {
   }
 
   std::vector<TokenId> encode(std::string_view text) const override {
-    require_no_named_normalizer(vocabulary_);
+    check_normalizer_has_rules(vocabulary_);
     std::string normalized(text);
     for (char& byte : normalized) byte = normalize(byte);
     std::vector<TokenId> tokens;

@@ -31,7 +31,7 @@ const VocabularyKindRow* find_kind_row(std::string_view name) {
   return row == kKinds.end() ? nullptr : row;
 }
 
-void require_no_named_normalizer(const Vocabulary& vocabulary) {
+void check_normalizer_has_rules(const Vocabulary& vocabulary) {
   const std::string& normalizer = vocabulary.normalizer;
   if (normalizer.empty() || normalizer == "identity") return;
   throw Error(

@@ -131,7 +131,7 @@ class Pipeline final : public TokenScheme {
     return tokens;
   }
 
-  // `input` is as in AddedTokenFinder::for_each().
+  // `input` is as in AddedTokenFinder::for_each_run().
   std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
@@ -146,14 +146,14 @@ class Pipeline final : public TokenScheme {
       const FrontedText fronted = normalizer_->apply_to_beginning(run);
       encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
     };
-    raw.for_each(text, add, input);
+    raw.for_each_run(text, add, input);
     std::vector<TokenId> tokens = worker->finish();
     workers_.return_worker(std::move(worker));
     return tokens;
   }
 
   void encode_normalized(const Piece& whole, const AddedTokenFinder& finder, Worker& worker) const {
-    finder.for_each(whole.text, [&](std::string_view run, TokenId id) {
+    finder.for_each_run(whole.text, [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker.add(id);
       worker.add(whole.part(static_cast<std::size_t>(run.data() - whole.text.data()), run.size()));
     });

@@ -59,7 +59,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
         output.add(piece, id);
         ids.push_back(id);
       }
-      if (cached && all_known) cache->keep(word, ids);
+      if (cached && all_known) cache->store(word, ids);
     });
   }
 

@@ -93,8 +93,8 @@ AddedTokenFinder::Found AddedTokenFinder::find_token_at(std::string_view text, s
                                                         std::size_t done, std::size_t& space_end) const {
   auto match = trie_.find_longest(text.substr(at));
   if (match.value >= 0 && !input.empty() && tokens_[static_cast<std::size_t>(match.value)].special) {
-    const std::string_view of_match = input.substr(at, match.length);
-    if (of_match.find_first_not_of('\0') != std::string_view::npos) match = plain_.find_longest(text.substr(at));
+    const std::string_view marks = input.substr(at, match.length);
+    if (marks.find_first_not_of('\0') != std::string_view::npos) match = plain_.find_longest(text.substr(at));
   }
   if (match.value < 0) return {.next = at + 1};
   const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];

@@ -1,5 +1,5 @@
-// Finds added tokens: texts that are always tokens. They are found before a text is cut, the leftmost first, and of
-// several at one place the longest.
+// Finds added tokens: texts that are always tokens, wherever the other steps would cut. The leftmost counts first, and
+// of several at one place the longest.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct AddedToken {
                              // normalized text
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // consumes the white space before it
-  bool rstrip = false;       // and after it
+  bool rstrip = false;       // consumes the white space after it
   bool normalized = false;   // found in the normalized text
   bool special = false;
 };
@@ -35,15 +35,15 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
 // Finds added tokens in texts.
 class AddedTokenFinder {
  public:
-  // Finds the tokens for normalized text, or all others. Requires: the tokens outlive this.
+  // Finds only the tokens whose field `normalized` is equal to the argument. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
   // Calls visit(run, id) for all runs of the text, from front to back; the id is -1 for text between tokens. As in
-  // Hugging Face's library, white space that a token consumes is searched for further tokens, so runs may overlap. But
-  // a token with `lstrip` needs some white space of its own. `input` is empty, or has a byte for each byte of the text;
-  // no special token is found where one of these bytes is not 0.
+  // Hugging Face's library, the search goes on in white space that a token consumes, so runs may overlap. But the run
+  // of a token with `lstrip` begins after that white space. `input` is empty, or has a byte for each byte of the text.
+  // Where one of these is not 0, no special token is found.
   template <typename Visit>
-  void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
+  void for_each_run(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
     std::size_t space_end = 0;
     for (std::size_t at = 0; find_candidate(text, at);) {

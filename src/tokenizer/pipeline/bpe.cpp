@@ -1,13 +1,14 @@
 // Implements byte pair encoding by a list of merges, as in tokenizer.json:
 //
-//   1. Cut the piece into characters; each is a token, or its bytes are (byte_fallback), or it is unknown.
-// 2. Merge neighbours, the pair of the lowest rank first, the leftmost of equal ones first, until no pair merges.
+//   1. Cut the piece into characters. Each becomes its token, the tokens of its bytes (byte_fallback), or the unknown
+//   one.
+//   2. Merge the neighbours of the lowest rank, the leftmost of equal ones, until no two neighbours merge.
 //
-// Pairs are looked up once in merges.hpp and cached.
+// An encoder asks merges.hpp once for each pair, and caches the answer.
 //
-// Pieces may be long: a whole text without a pre-tokenizer that cuts at words (Gemma), or a sentence of a script
-// without spaces. They are cut at boundaries (tokens/token_boundaries.hpp), which does not change the result, so that
-// the cache sees words.
+// A piece may be long: a whole text if no pre-tokenizer cuts at words (Gemma), or a sentence of a script without
+// spaces. The encoder cuts such a piece at boundaries (tokens/token_boundaries.hpp). The tokens stay the same, and the
+// cache sees words.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -50,13 +51,13 @@ class Bpe final : public PieceModel {
     bytes_.fill(kNoToken);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
       bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
-    read_characters();
-    const bool knows_all = knows_all_texts();
+    fill_characters();
+    const bool knows_all = has_tokens_for_all_texts();
     cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all);
     cuts_ = cuts_ && !(byte_fallback_ && merges_.has_bytes());
-    // read_symbols() may put an unknown token after the bytes of later characters, so that a cut would change the
+    // fill_symbols() may put an unknown token after the bytes of later characters, so that a cut would change the
     // result.
-    cuts_ = cuts_ && (!unknown_named_ || knows_all || !has_any_byte());
+    cuts_ = cuts_ && (!unknown_named_ || knows_all || !has_any_byte_token());
     vanish_ = !unknown_named_ && !knows_all;
   }
 
@@ -70,8 +71,8 @@ class Bpe final : public PieceModel {
     return number == nullptr ? 0 : *number;
   }
 
-  // Finds the ids of characters below U+0800, which are the most frequent ones.
-  void read_characters() {
+  // Looks up the characters below U+0800 in advance, because they are the most frequent ones.
+  void fill_characters() {
     characters_.fill(kNoToken);
     std::string text;
     for (std::size_t code = 0; code < characters_.size(); ++code) {
@@ -85,15 +86,15 @@ class Bpe final : public PieceModel {
     return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
   }
 
-  // Returns true when every character has a token, or tokens for its bytes. A byte below 0x80 is a character, too.
-  bool knows_all_texts() const {
+  // Returns true when each byte has a token, so that every character has tokens. A byte below 0x80 is a character, too.
+  bool has_tokens_for_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
     }
     return true;
   }
 
-  bool has_any_byte() const {
+  bool has_any_byte_token() const {
     return std::ranges::any_of(bytes_, [](TokenId token) { return token != kNoToken; });
   }
 
@@ -108,8 +109,8 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Returns true when tokens are spelled in the alphabet of bytes. Boundaries are correct in any case, but a wrong
-  // answer means that few are found. Large vocabularies of characters have all letters of the alphabet, too.
+  // Returns true if most tokens are spelled in the alphabet of bytes. Looks at one of 16. A wrong answer only costs
+  // boundaries. It is not enough that the alphabet's characters are tokens: large vocabularies of characters have them.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;
@@ -121,9 +122,9 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Returns the places where a piece may be cut, because the tokens on each side do not depend on the other. Finds the
-  // places on first use.
-  const TokenBoundaries& find_boundaries() const {
+  // Returns the finder of places where a piece may be cut, because the tokens on each side do not depend on the other
+  // side. Makes it on first use.
+  const TokenBoundaries& get_boundaries() const {
     std::call_once(boundaries_found_, [this] {
       boundaries_.emplace(is_byte_level() ? TokenBoundaries::Unit::bytes : TokenBoundaries::Unit::characters);
       for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
@@ -167,12 +168,12 @@ class Bpe::Encoder final : public PieceEncoder {
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
-    of_.find_boundaries().for_each_run(
+    of_.get_boundaries().for_each_run(
         piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
  private:
-  // The length in bytes from which pieces are cut, because shorter pieces rarely have boundaries.
+  // Only pieces of more bytes are cut, because shorter ones rarely have boundaries.
   static constexpr std::size_t kWord = 24;
 
   // Encodes a word. With `whole`, a word that is a token becomes this token, even if merges would not make it.
@@ -186,16 +187,16 @@ class Bpe::Encoder final : public PieceEncoder {
       }
     }
     const std::size_t before = tokens.size();
-    merge(word, whole, tokens);
-    if (short_word) cache.keep(word, std::span(tokens).subspan(before));
+    append_merged(word, whole, tokens);
+    if (short_word) cache.store(word, std::span(tokens).subspan(before));
   }
 
-  void merge(std::string_view word, bool whole, std::vector<TokenId>& tokens) {
+  void append_merged(std::string_view word, bool whole, std::vector<TokenId>& tokens) {
     if (whole) {
       if (const auto id = of_.ids_.find(word)) return tokens.push_back(*id);
     }
     symbols_.clear();
-    read_symbols(word);
+    fill_symbols(word);
     if (symbols_.size() < kFew) {
       merge_few();
     } else {
@@ -204,7 +205,7 @@ class Bpe::Encoder final : public PieceEncoder {
     tokens.insert(tokens.end(), symbols_.begin(), symbols_.end());
   }
 
-  void read_symbols(std::string_view word) {
+  void fill_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
     // Hugging Face's library adds an unknown token late: when a character with a token follows, or an unknown one that
     // is not fused with it, or at the end. The byte tokens of characters in between come before it.
@@ -228,7 +229,7 @@ class Bpe::Encoder final : public PieceEncoder {
         if (std::exchange(waits, false)) symbols_.push_back(of_.unknown_);
         symbols_.push_back(id);
       } else if (!of_.byte_fallback_ || !append_bytes(name)) {
-        if (!is_unknown(name)) return;
+        if (!becomes_unknown_token(name)) return;
         if (waits && !of_.fuse_unknown_) symbols_.push_back(of_.unknown_);
         waits = true;
       }
@@ -243,9 +244,9 @@ class Bpe::Encoder final : public PieceEncoder {
     return true;
   }
 
-  // Returns true when text without tokens becomes the unknown token; false when it vanishes, because the model names
-  // none.
-  bool is_unknown(std::string_view text) const {
+  // Returns true when text without tokens becomes the unknown token; false when it vanishes, because the model names no
+  // such token. Throws unsupported if the vocabulary lacks the one that the model names.
+  bool becomes_unknown_token(std::string_view text) const {
     if (of_.unknown_named_ && of_.unknown_ == kNoToken)
       throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));
     return of_.unknown_named_;

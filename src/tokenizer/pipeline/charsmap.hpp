@@ -19,7 +19,7 @@ class CharsMap {
   CharsMap() = default;  // replaces no text
   // Throws invalid_file for invalid bytes.
   explicit CharsMap(std::string_view bytes);
-  // Reads the bytes from base64. Throws invalid_file for invalid base64, too.
+  // Throws invalid_file for invalid base64, and for invalid bytes in it.
   static CharsMap read_base64(std::string_view text);
 
   bool empty() const { return units_.empty(); }
@@ -34,8 +34,8 @@ class CharsMap {
   // Replaces as Hugging Face's library does: first graphemes of less than 6 bytes, then characters, each by the
   // replacement of its shortest prefix that has one.
   std::string apply_to_graphemes(std::string_view text) const;
-  // Returns how many bytes at the front of the result of apply_to_graphemes() belong to the first `front` bytes of the
-  // text: Hugging Face's library assigns each byte of a result to a character of the text.
+  // Hugging Face's library assigns each byte of a result to a character of the text. Returns how many bytes at the
+  // front of apply_to_graphemes() belong to the first `front` bytes of the text.
   std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:

@@ -38,8 +38,8 @@ class WholeTokens : public DecodeSink {
  protected:
   virtual void accept_token(std::string_view text) = 0;
   void emit(std::string_view text) { next_.accept(text, true, true); }
-  // Returns true for the first token of a text.
-  bool is_first() { return std::exchange(is_first_, false); }
+  // Returns true when called for the first time in a text.
+  bool is_first_call() { return std::exchange(is_first_, false); }
   DecodeSink& next_;
 
  private:
@@ -72,7 +72,7 @@ class Replace final : public WholeTokens {
     result_.clear();
     matcher_.start_time_limit(text.size());
     const std::size_t most = text.size() + (kMostGrowth - grown_);
-    matcher_.for_each(text, [&](std::string_view run, bool match) {
+    matcher_.for_each_run(text, [&](std::string_view run, bool match) {
       result_ += match ? std::string_view(options_.content) : run;
       if (result_.size() > most) {
         throw Error(ErrorKind::unsupported,
@@ -177,7 +177,7 @@ class Strip final : public DecodeSink {
     }
     for (; left_ > 0 && text.starts_with(content); --left_) text.remove_prefix(content.size());
     if (!text.empty()) left_ = 0;
-    // The last characters are held back, since they may be the end.
+    // Holds back copies of `content` at the end, since they may be the end of the token.
     std::uint64_t tail = 0;
     std::string_view front = text;
     while (tail < options_.stop && front.ends_with(content)) {
@@ -201,7 +201,7 @@ class Strip final : public DecodeSink {
   Options options_;
   DecodeSink& next_;
   std::uint64_t left_ = 0;  // how often `content` may still be removed from the front
-  std::uint64_t held_ = 0;
+  std::uint64_t held_ = 0;  // how many copies of `content` are held back
   bool begun_ = false;
 };
 
@@ -258,7 +258,7 @@ class Metaspace final : public WholeTokens {
 
  private:
   void accept_token(std::string_view text) override {
-    const bool drops_spaces = is_first() && options_.prefixed;
+    const bool drops_spaces = is_first_call() && options_.prefixed;
     std::string out;
     for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos;
          at = text.find(options_.replacement)) {
@@ -311,7 +311,7 @@ class WordPiece final : public WholeTokens {
  private:
   void accept_token(std::string_view text) override {
     std::string out;
-    if (is_first()) {
+    if (is_first_call()) {
       out = text;
     } else if (text.starts_with(options_.prefix)) {
       out = text.substr(options_.prefix.size());
@@ -324,7 +324,7 @@ class WordPiece final : public WholeTokens {
   Options options_;
 };
 
-// Decodes the suffix that ends a word to a space, except in the last token.
+// Decodes the suffix that ends a word to a space. Drops it in the last token.
 class Bpe final : public WholeTokens {
  public:
   struct Options {
@@ -347,7 +347,7 @@ class Bpe final : public WholeTokens {
   }
 
   Options options_;
-  std::optional<std::string> held_;  // the text of the last token so far, without its suffix
+  std::optional<std::string> held_;  // the text of the last token so far, with its suffix
 };
 
 class Ctc final : public WholeTokens {
@@ -389,7 +389,9 @@ class SpaceBetween final : public WholeTokens {
   SpaceBetween(const Options&, DecodeSink& next) : WholeTokens(next) {}
 
  private:
-  void accept_token(std::string_view text) override { emit(is_first() ? std::string(text) : " " + std::string(text)); }
+  void accept_token(std::string_view text) override {
+    emit(is_first_call() ? std::string(text) : " " + std::string(text));
+  }
 };
 
 // Runs several steps in order.
@@ -406,7 +408,7 @@ class Chain final : public DecodeSink {
   DecodeSink* first_;
 };
 
-Decoder join(std::vector<Decoder> steps) {
+Decoder make_chain(std::vector<Decoder> steps) {
   return [all = std::move(steps)](DecodeSink& next) { return std::make_unique<Chain>(all, next); };
 }
 
@@ -431,7 +433,7 @@ namespace poise {
 
 Decoder make_pipeline_decoder(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps(std::span<const decoders::Row>(decoders::kRows), "decoders", decoders::join, fields, steps);
+  return make_steps(std::span<const decoders::Row>(decoders::kRows), "decoders", decoders::make_chain, fields, steps);
 }
 
 Decoder make_space_decoder() { return make_step<Decoder, decoders::SpaceBetween>(Fields({}, "")); }

@@ -17,15 +17,15 @@ void count_step(const Fields& fields, std::size_t& steps) {
 }
 
 Pattern Pattern::read(const Fields& fields, std::string_view key) {
-  const auto of_text = [&](std::string text) {
+  const auto make_from_text = [&](std::string text) {
     // Hugging Face's library finds an empty text nowhere, not between all characters as it finds an empty expression.
     return text.empty() ? compile("", fields.where()) : Pattern(std::move(text));
   };
-  if (const auto* text = fields.get_if<std::string>(key)) return of_text(*text);
+  if (const auto* text = fields.get_if<std::string>(key)) return make_from_text(*text);
   const auto map = fields.find_map(key);
   if (!map) fields.fail(key, "is missing");
   if (const auto expression = map->read_text("Regex")) return compile(*expression, map->where());
-  if (auto text = map->read_text("String")) return of_text(*std::move(text));
+  if (auto text = map->read_text("String")) return make_from_text(*std::move(text));
   fields.fail(key, "expected \"String\" or \"Regex\"");
 }
 

@@ -1,4 +1,4 @@
-// Functions for all parts of a pipeline: they find types by name, count steps, and read patterns.
+// Finds types by name, counts steps, and reads patterns, for all parts of a pipeline.
 #pragma once
 
 #include <optional>
@@ -58,7 +58,7 @@ class PatternMatcher {
 
   // Calls visit(run, is_match) for all runs of the text, from front to back: matches, and the text between them.
   template <typename Visit>
-  void for_each(std::string_view text, Visit&& visit) {
+  void for_each_run(std::string_view text, Visit&& visit) {
     if (text.empty()) return;
     std::size_t done = 0;
     const auto match = [&](std::size_t begin, std::size_t end) {

@@ -89,12 +89,12 @@ void Merges::read_list(const Fields& model) {
   };
   if (skip_unknown) return record_merges();
   std::size_t first_unknown = merges.size();
-  tbb::parallel_invoke(record_merges, [&] { first_unknown = find_first_without_tokens(); });
+  tbb::parallel_invoke(record_merges, [&] { first_unknown = find_first_unknown_merge(); });
   if (const std::size_t first = std::min(first_missing, first_unknown); first < merges.size()) refuse(model, first);
 }
 
 // Returns the rank of the first merge that has a part without a token, or the number of merges.
-std::size_t Merges::find_first_without_tokens() const {
+std::size_t Merges::find_first_unknown_merge() const {
   const MergeList& merges = vocabulary_.merges;
   constexpr std::size_t kAtOnce = 4096;
   std::atomic<bool> missing = false;
@@ -123,8 +123,8 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
                                                                                 : joined));
 }
 
-// Returns true if the merge is this pair. Requires: both make the same token. So without a prefix, equal lengths
-// suffice.
+// Returns true if the merge of this rank is the pair. Requires: both make the same token. So without a prefix, equal
+// lengths suffice.
 bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
   const auto [first, second] = vocabulary_.merges[rank];
   return first.size() == left.size() && (prefix_.empty() || second == right);
@@ -184,7 +184,7 @@ struct Ranked {
   std::uint32_t rank;
 };
 
-// Returns the tokens that merges may produce, by score.
+// Returns the tokens that merges may produce, the highest score first.
 std::vector<Ranked> rank_tokens(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::pair<float, TokenId>> order;
   order.reserve(vocabulary.size());

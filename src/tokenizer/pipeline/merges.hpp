@@ -19,7 +19,7 @@
 
 namespace poise {
 
-// Caches, for pairs of tokens, how early they merge, and into which token, or that they do not merge.
+// Caches how early pairs of tokens merge, and into which token, or that they do not merge.
 class MergeTable {
  public:
   struct Merge {
@@ -70,19 +70,18 @@ class MergeTable {
   std::size_t size_ = 0;
 };
 
-// Finds which two tokens merge, how early, and into which token.
-//
-// Merges are found by texts on demand: for two tokens, by the token with the concatenated text. Thus a list of half a
-// million merges needs no index of pairs; it suffices to record, for each token, the merges that make it.
-
 inline constexpr TokenId kNoToken = -1;
 
+// Finds which two tokens merge, how early, and into which token.
+//
+// It looks up the token with the concatenated text on demand. Thus a list of half a million merges needs no index of
+// pairs: a record of the merges that make each token suffices.
 class Merges {
  public:
-  // Uses the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
-  // token, the highest score first. Throws invalid_file for a merge that makes no token, except with
-  // "skip_unknown_merges", which GGUF files need. `prefix` is the prefix of tokens inside a word. Requires: vocabulary
-  // and ids outlive this.
+  // Uses the vocabulary's list. But if the model has "merge_by_score", two tokens merge when their concatenation is a
+  // token, the highest score first. Throws invalid_file for a merge of texts that are not tokens, or that makes no
+  // token, except with "skip_unknown_merges", which GGUF files need. `prefix` is the prefix of tokens inside a word.
+  // Requires: vocabulary and ids outlive this.
   Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix);
 
   // Returns how two tokens merge. `buffer` is scratch space. Requires: `ids` finds both tokens.
@@ -96,7 +95,7 @@ class Merges {
 
   void read_list(const Fields& model);
   void rank_by_score();
-  std::size_t find_first_without_tokens() const;
+  std::size_t find_first_unknown_merge() const;
   [[noreturn]] void refuse(const Fields& model, std::size_t rank) const;
   void add(std::uint32_t rank, TokenId merged);
   bool is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const;
@@ -129,11 +128,11 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// Returns the rank of each token: the number of tokens in `ids` with a better score. UINT32_MAX for tokens that are not
-// in `ids`, and for scores of NaN.
+// Returns the rank of each token: how many better scores the tokens in `ids` have, equal ones counted once. UINT32_MAX
+// for tokens that are not in `ids`, and for scores of NaN.
 std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
 
-// Calls visit(merge) for all pairs of tokens that make a token, by rank. Only tokens in `ids` count.
+// Calls visit(merge) for all pairs of tokens that make a token, in the order of ranks. Only tokens in `ids` count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 

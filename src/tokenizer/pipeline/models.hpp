@@ -45,8 +45,8 @@ struct ModelContext {
 // Throws invalid_file. Requires: the vocabulary outlives it.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
-// Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the parts of the
-// context outlive the model.
+// Makes the model of the field "type"; models.cpp has a row for each type. Throws invalid_file and unsupported.
+// Requires: the parts of the context outlive the model.
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context);
 
 std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context);
@@ -54,7 +54,7 @@ std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const Model
 std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context);
 std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context);
 
-// Returns the id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
+// Returns the id of `text`, the token that the field `key` names. Throws invalid_file if the vocabulary lacks it.
 TokenId find_named_token(const Fields& fields, std::string_view key, std::string_view text,
                          const ModelContext& context);
 
@@ -66,7 +66,7 @@ class TextDecoder {
   // Appends the token's text, except bytes that do not complete a character yet. Requires: the vocabulary has the
   // token.
   virtual void add(TokenId token, std::string& text) = 0;
-  // Appends what was held back. The decoder then starts over.
+  // Appends the bytes that add() has held back. The decoder then starts over.
   virtual void finish(std::string& text) = 0;
 };
 
@@ -102,9 +102,10 @@ class TokenScheme {
 };
 
 // Throws unsupported if the vocabulary names a normalizer whose rules it does not have.
-void require_no_named_normalizer(const Vocabulary& vocabulary);
+void check_normalizer_has_rules(const Vocabulary& vocabulary);
 
-// Caches the tokens of recent pieces. Its memory is bounded: new words replace old ones.
+// Caches the tokens of recent pieces. Its memory is bounded: a new word replaces the one in its slot, and a full cache
+// drops all words.
 class WordCache {
  public:
   static constexpr std::size_t kLongestWord = 128;
@@ -121,7 +122,7 @@ class WordCache {
   }
 
   // Stores the tokens of the word that find() was last called with. Requires: at most kLongestWord bytes and tokens.
-  void keep(std::string_view word, std::span<const TokenId> tokens) {
+  void store(std::string_view word, std::span<const TokenId> tokens) {
     if (tokens.empty()) return;
     if (slots_.empty() || text_.size() + word.size() > kMaxText || ids_.size() + tokens.size() > kMaxText) {
       slots_.assign(kSlots, {});

@@ -44,7 +44,7 @@ class Sequence final : public Normalizer {
 
 using Function = std::string (*)(std::string_view text);
 
-// Applies a function to each character.
+// Applies a function that changes each character for itself, so that the front can be changed alone.
 void apply_by_character(Function function, FrontedText& text) {
   text.front = function(std::string_view(text.text).substr(0, text.front)).size();
   text.text = function(text.text);
@@ -79,7 +79,7 @@ class NormalForm final : public Normalizer {
 };
 
 template <typename Keep>
-std::string filter(std::string_view text, Keep&& keep) {
+std::string keep_characters(std::string_view text, Keep&& keep) {
   std::string result;
   result.reserve(text.size());
   unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
@@ -97,7 +97,7 @@ class Bert final : public Normalizer {
         strip_(fields.read_boolean("strip_accents", lower_)) {}
 
   void apply(FrontedText& text) const override {
-    if (clean_) apply_by_character(clean, text);
+    if (clean_) apply_by_character(clean_text, text);
     if (chinese_) apply_by_character(separate_ideographs, text);
     if (strip_) {
       NormalForm(unicode::Form::nfd).apply(text);
@@ -108,10 +108,10 @@ class Bert final : public Normalizer {
 
  private:
   static std::string remove_accents(std::string_view text) {
-    return filter(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
+    return keep_characters(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
   }
 
-  static std::string clean(std::string_view text) {
+  static std::string clean_text(std::string_view text) {
     std::string result;
     result.reserve(text.size());
     unicode::for_each_character(text, [&](char32_t code, std::string_view bytes) {
@@ -201,7 +201,7 @@ class Replace final : public Normalizer {
     std::size_t front = 0;
     PatternMatcher matcher(pattern_);
     matcher.start_time_limit(text.size());
-    matcher.for_each(text, [&](std::string_view run, bool match) {
+    matcher.for_each_run(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
       if (result.size() > most) refuse_growth(result.size(), most);
       if (match) {
@@ -259,7 +259,7 @@ Made make_kind(const Fields& fields) {
   return std::make_unique<Kind>(fields);
 }
 
-Made join(std::vector<Made> steps) { return std::make_unique<Sequence>(std::move(steps)); }
+Made make_sequence(std::vector<Made> steps) { return std::make_unique<Sequence>(std::move(steps)); }
 
 template <Function kFunction>
 Made make_simple(const Fields&) {
@@ -271,7 +271,7 @@ Made make_form(const Fields&) {
   return std::make_unique<NormalForm>(kForm);
 }
 std::string strip_accents(std::string_view text) {
-  return filter(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
+  return keep_characters(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
 }
 std::string to_byte_level(std::string_view text) {
   std::string result;
@@ -308,8 +308,8 @@ FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", normalizers::join, fields,
-                    steps);
+  return make_steps(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", normalizers::make_sequence,
+                    fields, steps);
 }
 
 }  // namespace poise

@@ -23,7 +23,7 @@ TokenId read_id(const Fields& fields, std::string_view key, const Value& value, 
   return static_cast<TokenId>(*id);
 }
 
-// Adds tokens before and after those that other steps have added.
+// Adds tokens outside those that earlier steps have added.
 void add_around(SpecialAround& around, const std::vector<TokenId>& before, const std::vector<TokenId>& after) {
   around.before.insert(around.before.begin(), before.begin(), before.end());
   around.after.insert(around.after.end(), after.begin(), after.end());
@@ -99,7 +99,7 @@ SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_s
 
 namespace {
 
-// Returns the merges whose texts do not include a token that is left out.
+// Returns the merges that neither use nor make a token that is left out.
 MergeList list_remaining_merges(const Vocabulary& whole, std::size_t rows) {
   std::unordered_set<std::string_view> gone;
   for (std::size_t id = rows; id < whole.size(); ++id) gone.insert(whole.text(id));
@@ -127,7 +127,7 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// Removes the ids from `rows` on from "added_only", and their scores.
+// Removes ids of `rows` and above from "added_only", and their scores.
 void leave_out_model_tokens(Attributes& pipeline, std::size_t rows) {
   const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;

@@ -46,7 +46,7 @@ class Joiner {
     matched_ = false;
   }
 
-  void run(std::string_view text, bool match) {
+  void add_run(std::string_view text, bool match) {
     switch (behavior_) {
       case Behavior::removed:
         if (!match) emit(text);
@@ -98,8 +98,8 @@ class Joiner {
   Behavior behavior_;
   PieceSink& next_;
   Piece whole_;
-  std::string_view held_;  // the next run may be joined to it
-  bool matched_ = false;   // the last run was a match
+  std::string_view held_;  // waits, because the next run may join it
+  bool matched_ = false;   // true if the last run was a match
 };
 
 // Cuts at the matches of a pattern.
@@ -110,7 +110,8 @@ class PatternCutter final : public Cutter {
   void start_time_limit(std::size_t bytes) override { matcher_.start_time_limit(bytes); }
   void accept(Piece piece) override {
     joiner_.begin(piece);
-    matcher_.for_each(piece.text, [&](std::string_view run, bool match) { joiner_.run(run, match != invert_); });
+    matcher_.for_each_run(piece.text,
+                          [&](std::string_view run, bool match) { joiner_.add_run(run, match != invert_); });
     joiner_.end();
   }
 
@@ -138,13 +139,13 @@ class CharacterCutter final : public Cutter {
     std::size_t at = 0;
     unicode::for_each_character(piece.text, [&](char32_t code, std::string_view bytes) {
       if (is_kind_(code)) {
-        if (begin < at) joiner_.run(piece.text.substr(begin, at - begin), false);
-        joiner_.run(bytes, true);
+        if (begin < at) joiner_.add_run(piece.text.substr(begin, at - begin), false);
+        joiner_.add_run(bytes, true);
         begin = at + bytes.size();
       }
       at += bytes.size();
     });
-    if (begin < at) joiner_.run(piece.text.substr(begin), false);
+    if (begin < at) joiner_.add_run(piece.text.substr(begin), false);
     joiner_.end();
   }
 
@@ -174,14 +175,14 @@ class Chain final : public Cutter {
   PieceSink* first_;
 };
 
-PreTokenizer join(std::vector<PreTokenizer> steps) {
+PreTokenizer make_chain(std::vector<PreTokenizer> steps) {
   return [all = std::move(steps)](PieceSink& next) { return std::make_unique<Chain>(all, next); };
 }
 
 // This is the regular expression of GPT-2.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Maps bytes to characters.
+// Writes pieces in the alphabet of byte_level.hpp.
 class ByteMapper final : public Cutter {
  public:
   explicit ByteMapper(PieceSink& next) : next_(next) {}
@@ -348,8 +349,8 @@ PreTokenizer make_scripts(const Fields& fields) {
 }
 
 PreTokenizer make_bert(const Fields&) {
-  return join({make_character_split(unicode::is_white_space, Behavior::removed),
-               make_character_split(is_bert_punctuation, Behavior::isolated)});
+  return make_chain({make_character_split(unicode::is_white_space, Behavior::removed),
+                     make_character_split(is_bert_punctuation, Behavior::isolated)});
 }
 
 PreTokenizer make_delimiter(const Fields& fields) {
@@ -378,8 +379,8 @@ namespace poise {
 
 PreTokenizer make_pre_tokenizer(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows), "pretokenizers", pre_tokenizers::join,
-                    fields, steps);
+  return make_steps(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows), "pretokenizers",
+                    pre_tokenizers::make_chain, fields, steps);
 }
 
 }  // namespace poise

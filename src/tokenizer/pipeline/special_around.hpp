@@ -19,7 +19,7 @@ struct SpecialAround {
   friend bool operator==(const SpecialAround&, const SpecialAround&) = default;
 };
 
-// Returns the tokens that a post-processor of tokenizer.json puts around a text. Throws invalid_file, even for ids
+// Returns the tokens that a post-processor of tokenizer.json puts around a text. Throws invalid_file, also for ids
 // outside the vocabulary, and unsupported for unknown types.
 SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size);
 

@@ -58,7 +58,7 @@ class DecodeSink {
 // `next` outlive the result.
 using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
-// Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
+// Makes the decoder of the field "type"; decoders.cpp has a row for each type. Throws invalid_file and unsupported.
 Decoder make_pipeline_decoder(const Fields& fields);
 
 // Makes the decoder for files that have none. It puts a space between tokens.
@@ -75,14 +75,16 @@ struct FrontedText {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // Requires: well-formed UTF-8. Throws unsupported when the text grows beyond 64 times its size and 1 MiB.
+  // Requires: well-formed UTF-8. Replacements and sequences throw unsupported when the text grows beyond 64 times its
+  // size plus 1 MiB.
   virtual void apply(FrontedText& text) const = 0;
 
   FrontedText apply_to_beginning(std::string_view text) const;
   std::string apply(std::string_view text) const { return apply_to_beginning(text).text; }
 };
 
-// Selects a row of normalizers.cpp by the field's "type". Throws invalid_file and unsupported.
+// Makes the normalizer of the field "type"; normalizers.cpp has a row for each type. Throws invalid_file and
+// unsupported.
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields);
 
 // Refers to a part of a text, which the model tokenizes alone.
@@ -90,7 +92,7 @@ struct Piece {
   std::string_view text;  // never empty
   std::size_t front = 0;  // bytes in front that belong to the first character of the whole text (FrontedText)
 
-  // Returns a part of it. Requires: the range is inside.
+  // Requires: the range is inside.
   Piece part(std::size_t begin, std::size_t size) const {
     return {text.substr(begin, size), std::min(front - std::min(front, begin), size)};
   }
@@ -115,13 +117,14 @@ class Cutter : public PieceSink {
 // outlive the result.
 using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
-// Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
+// Makes the pre-tokenizer of the field "type", which is in a table of pre_tokenizers.cpp. Throws invalid_file and
+// unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
 // Makes a vocabulary for a model whose embedding has fewer rows than the vocabulary has tokens. It keeps the tokens
 // with ids below `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need other
-// tokens. Encoding with it yields no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws
-// what find_special_around() throws.
+// tokens. So encoding never returns ids of `rows` and above. Returns the same vocabulary if it has at most `rows`
+// tokens. Throws what find_special_around() throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

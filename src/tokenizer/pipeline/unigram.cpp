@@ -47,7 +47,7 @@ class Unigram final : public PieceModel {
  private:
   class Encoder;
 
-  // Reads the vocabulary's scores, or "scores" if float32 cannot hold them.
+  // Reads the vocabulary's scores, or those of the field "scores", which is there if float32 cannot hold them.
   void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
     const Value* value = fields.find("scores");
@@ -90,9 +90,9 @@ class Unigram::Encoder final : public PieceEncoder {
       }
     }
     const std::size_t before = tokens.size();
-    find_best(piece);
+    find_best_paths(piece);
     append_best_path(piece, tokens);
-    if (short_piece) cache_.keep(piece, std::span(tokens).subspan(before));
+    if (short_piece) cache_.store(piece, std::span(tokens).subspan(before));
   }
 
  private:
@@ -103,7 +103,7 @@ class Unigram::Encoder final : public PieceEncoder {
     TokenId id = -1;
   };
 
-  void find_best(std::string_view piece) {
+  void find_best_paths(std::string_view piece) {
     if (piece.size() >= UINT32_MAX)
       throw Error(ErrorKind::unsupported,
                   fmt::format("a piece of the text has {} bytes, at most {} are encoded at once; divide the text",
@@ -134,7 +134,7 @@ class Unigram::Encoder final : public PieceEncoder {
     }
   }
 
-  // Reads the best path from the end to the front; joins runs of the unknown token.
+  // Appends the tokens of the best path, which it follows from the end to the front. Joins runs of the unknown token.
   void append_best_path(std::string_view piece, std::vector<TokenId>& tokens) {
     cuts_.clear();
     for (std::size_t end = piece.size(); end > 0;) {
@@ -148,11 +148,11 @@ class Unigram::Encoder final : public PieceEncoder {
       end = begin;
     }
     for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut)
-      append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
+      append_run(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
   // Appends the tokens of a run. A run of unknown characters may be a token as a whole.
-  void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
+  void append_run(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const TokenId found = of_.find_token(text); found >= 0) return tokens.push_back(found);
     const auto find_byte = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };

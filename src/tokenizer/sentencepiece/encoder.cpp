@@ -53,7 +53,7 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (!added_.empty()) return encode_runs(finder_, text, {});
-  if (!normalizer_.has_replacements()) require_no_named_normalizer(vocabulary_);
+  if (!normalizer_.has_replacements()) check_normalizer_has_rules(vocabulary_);
   Output output(*this);
   encode_run(text, true, output);
   return output.finish();
@@ -65,12 +65,12 @@ std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, st
 
 std::vector<TokenId> SentencePieceEncoder::encode_runs(const AddedTokenFinder& finder, std::string_view text,
                                                        std::string_view input) const {
-  if (!normalizer_.has_replacements()) require_no_named_normalizer(vocabulary_);
+  if (!normalizer_.has_replacements()) check_normalizer_has_rules(vocabulary_);
   Output output(*this);
   const auto add = [&](std::string_view run, TokenId id) {
     id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_token(id);
   };
-  finder.for_each(text, add, input);
+  finder.for_each_run(text, add, input);
   return output.finish();
 }
 
