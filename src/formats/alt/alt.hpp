@@ -1,4 +1,4 @@
-// Reads both versions of ALT (docs/formats/alt.md).
+// Reads and writes both versions of ALT (docs/formats/alt.md).
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace poise::alt {
 Model read_v2(const Input& input, const ReadOptions& options);
 Model read_v1(const Input& input, const ReadOptions& options);
 
-// Sets config.vocab_size, which the files do not store: the embedding's rows or, without an embedding, the number of
-// tokens.
+// Sets vocab_size of a model's configuration, which the files do not store, to the number of rows of the embedding or,
+// without an embedding, of tokens.
 void set_vocab_size(Model& model);
 
-// Each function writes one version of ALT.
+// Each function writes one version of ALT, and throws unsupported for a model that this version cannot hold. write_v2()
+// throws bad_argument for an unknown dialect.
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
@@ -23,7 +24,7 @@ void write_v1(const Model& model, Output& output, const WriteOptions& options);
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
-// Each function returns what the written file would lose, one sentence each.
+// Each function returns a sentence for each loss of information in the written file.
 std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options);
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions& options);
 

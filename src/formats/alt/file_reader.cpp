@@ -38,8 +38,7 @@ OpenSection FileReader::open_section(Section section) {
     bytes_.fail("section_marker",
                 fmt::format("expected 0x{:x}, found 0x{:x}", get_section_info(section).marker, marker), open.begin);
   open.size = read_count64("section_size");
-  // The meaning of section_size depends on the program, but it is at most the number of bytes from here to the end of
-  // the file.
+  // Programs count different bytes in section_size, but never more than the file has from the section's beginning.
   const std::uint64_t left = file_bytes_ - open.begin;
   if (static_cast<std::uint64_t>(open.size) > left) {
     bytes_.fail(
@@ -78,8 +77,10 @@ void FileReader::require_marker() {
   const std::uint64_t here = bytes_.position();
   const std::int32_t marker = bytes_.read_i32("section_marker");
   bytes_.seek(here);
-  const auto is_it = [&](const SectionInfo& section) { return static_cast<std::int32_t>(section.marker) == marker; };
-  if (marker == kEndMarker || std::ranges::any_of(kSections, is_it)) return;
+  const auto has_marker = [&](const SectionInfo& section) {
+    return static_cast<std::int32_t>(section.marker) == marker;
+  };
+  if (marker == kEndMarker || std::ranges::any_of(kSections, has_marker)) return;
   bytes_.fail("section_marker",
               fmt::format("expected a section or the end marker 0x{:x}, found 0x{:x}", kEndMarker,
                           static_cast<std::uint32_t>(marker)),
@@ -123,7 +124,8 @@ bool is_at_end_marker(ByteReader& bytes) {
   return low == kEndMarker && high == 0;
 }
 
-// Returns the place in `order` of the section that begins here. Does not move the reader.
+// Returns the place in `order` of the section that begins here. Throws invalid_file for an unknown section, and for a
+// place before `next`. Does not move the reader.
 std::size_t find_section(FileReader& reader, std::span<const Section> order, std::size_t next) {
   ByteReader& bytes = reader.bytes();
   reader.require_marker();
@@ -158,18 +160,18 @@ void read_end_marker(FileReader& reader, std::uint64_t end_bytes) {
 void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
                    const std::function<void(Section section, const OpenSection& open)>& read) {
   std::size_t next = 0;  // the first section that may still come
-  const auto skip_to = [&](std::size_t found) {
+  const auto warn_of_missing_until = [&](std::size_t found) {
     for (; next < found; ++next)
       reader.warn(get_section_info(order[next]).name, "the section is missing", reader.bytes().position());
   };
   while (!is_at_end_marker(reader.bytes())) {
     const std::size_t found = find_section(reader, order, next);
-    skip_to(found);
+    warn_of_missing_until(found);
     const auto scope = reader.bytes().open_scope(get_section_info(order[found]).name);
     read(order[found], reader.open_section(order[found]));
     next = found + 1;
   }
-  skip_to(order.size());
+  warn_of_missing_until(order.size());
   read_end_marker(reader, end_bytes);
 }
 

@@ -34,7 +34,7 @@ class FileReader {
 
   ByteReader& bytes() { return bytes_; }
 
-  // Reads a length and a text of that length. Fails for invalid UTF-8 and for a NUL.
+  // Reads a length and a text of that length. Throws invalid_file for invalid UTF-8 and for NUL bytes.
   std::string read_text(std::string_view field);
   // Reads a text whose length has been read.
   std::string read_text(std::int32_t length, std::string_view field);
@@ -49,7 +49,7 @@ class FileReader {
   // Closes a section after its last field: checks section_size against the bytes that were read, and skips the padding.
   // `uncounted` is the number of bytes that some writers do not count in section_size, or 0.
   void close_section(const OpenSection& section, std::uint64_t uncounted = 0);
-  // Fails unless a section or the end marker begins here. Does not move the reader.
+  // Throws invalid_file unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
 
   // Adds a warning about a difference from the canonical form.
@@ -57,23 +57,24 @@ class FileReader {
   std::vector<Finding> release_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
-  // Moves to the next section boundary. Bytes before it that are not zero give a warning or, while clean padding is
-  // required, an error.
+  // Moves to the next multiple of kAlignment. Warns of a byte before it that is not zero, or throws invalid_file while
+  // only clean padding is allowed.
   void skip_padding();
   enum class Padding : std::uint8_t { clean, any };
-  void require_padding(Padding padding) { padding_ = padding; }
+  void allow_padding(Padding padding) { padding_ = padding; }
 
-  // Holds the state of the reader, to return to it if an interpretation of the bytes fails.
+  // Holds a state to which the reader returns if an interpretation of the bytes fails.
   struct Mark {
     std::uint64_t position;
     std::size_t warnings;
     Dialect dialect;
   };
-  Mark mark() const { return {bytes_.position(), warnings_.size(), dialect_}; }
+  Mark make_mark() const { return {bytes_.position(), warnings_.size(), dialect_}; }
   void rewind(const Mark& mark);
 
  private:
-  // Requires: the value has just been read.
+  // Throws invalid_file for a negative value. Requires: the value has just been read, since its offset is computed from
+  // the position.
   template <typename Count>
   Count check_count(std::string_view field, Count value) const {
     if (value < 0)
@@ -88,22 +89,22 @@ class FileReader {
   Padding padding_ = Padding::any;
 };
 
-// Calls `read` for each section, with the reader past the section's size. `read` leaves the reader past the section's
-// padding. `order` lists the sections in the order that the file must have; a section that is missing gives a warning.
-// Then checks the end marker, which has `end_bytes` bytes (4 or 8; the other width gives a warning), and the end of the
-// file.
+// Calls `read` for each section, with the reader past the section's size; `read` must leave it past the section's
+// padding. `order` lists the sections in the required order. Warns of a missing section, and of an end marker whose
+// size is not `end_bytes` (4 or 8). Throws invalid_file for sections in another order, and for bytes after the end
+// marker.
 void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
                    const std::function<void(Section section, const OpenSection& open)>& read);
 
 // A reading is one of several ways to interpret the same bytes.
 
 // Calls `read(reading, progress)` for the readings in turn, each from the same place, and returns the result of the
-// first that does not throw invalid_file. `read` counts in `progress` how many records it understood. Padding that is
-// not zero may be part of a record that a reading missed, so readings with clean padding come first. If none fits,
-// throws the error of the reading that understood most: most records, then the furthest byte, then the first.
+// first that does not throw invalid_file. `read` counts in `progress` how many records it understood. Tries all
+// readings with clean padding first, because padding that is not zero may be part of a record that a reading missed. If
+// none fits, throws the error of the reading with the most records or, among equals, of the one that came furthest.
 template <typename Reading, typename Read>
-auto read_first_that_fits(FileReader& reader, std::span<const Reading> readings, Read&& read) {
-  const FileReader::Mark mark = reader.mark();
+auto try_readings(FileReader& reader, std::span<const Reading> readings, Read&& read) {
+  const FileReader::Mark mark = reader.make_mark();
   std::optional<Error> closest;
   std::pair<std::uint64_t, std::uint64_t> furthest;
   for (const FileReader::Padding padding : {FileReader::Padding::clean, FileReader::Padding::any}) {
@@ -112,9 +113,9 @@ auto read_first_that_fits(FileReader& reader, std::span<const Reading> readings,
       std::uint64_t progress = 0;
       try {
         reader.rewind(mark);
-        reader.require_padding(padding);
+        reader.allow_padding(padding);
         auto result = read(reading, progress);
-        reader.require_padding(FileReader::Padding::any);
+        reader.allow_padding(FileReader::Padding::any);
         return result;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::invalid_file) throw;

@@ -54,8 +54,8 @@ inline constexpr std::array kCodes = {
 
 // A dialect is a set of differences of a file from the canonical form of ALT.
 //
-// Each difference is detected on its own, while its section is read. An interpretation counts only if the section then
-// fits exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
+// A reader detects each difference on its own, while it reads the section. An interpretation counts only if the section
+// then fits exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
 
 // Names the bytes that a section_size counts.
 enum class SizeRule : std::uint8_t {
@@ -89,7 +89,7 @@ struct Dialect {
 };
 
 // Returns the name of the program that writes such files; empty for the canonical form.
-std::string_view name_program(const Dialect& dialect);
+std::string_view find_program_name(const Dialect& dialect);
 
 // Codes are 0 to 8 in each numbering.
 inline constexpr std::int32_t kMostTypeCode = 8;
@@ -98,12 +98,13 @@ inline constexpr std::int32_t kMostTypeCode = 8;
 TokenType decode_token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t encode_token_type(TypeNumbering numbering, TokenType type);
 
-// Holds the numbering of a file's token types. The codes of the unknown token and of <0x00>, read as canonical ones,
-// decide it, else the form of the token records. `contradictory` is true if the two codes disagree.
+// Holds the numbering of a file's token types. The types of the unknown token and of <0x00> decide it, or else the form
+// of the token records. `contradictory` is true if the two tokens disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;
 };
+// Requires: the types of `as_canonical` were decoded with the canonical numbering.
 NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record);
 
 }  // namespace poise::alt

@@ -1,4 +1,4 @@
-// The parameters section.
+// Reads and checks the parameters section, and reads the general section.
 //
 //   version 2   text hidden_act, u8 tie_word_embeddings (0 or 1), i32 hidden_size, intermediate_size,
 //               max_position_embeddings, num_attention_heads, num_hidden_layers, num_key_value_heads, sliding_window,
@@ -8,8 +8,8 @@
 //               context_length
 //
 // alt.c orders the last four fields of version 2 differently: i32 head_size, f32 rms_norm_eps, rope_theta,
-// initializer_range. Both orders have the same length; the values decide: the bits of a usual float are never a usual
-// head size, nor the reverse.
+// initializer_range. Both orders have the same length. The values decide, because the bits of a usual float are never a
+// usual head size, nor the reverse.
 #include <bit>
 #include <cmath>
 
@@ -27,42 +27,42 @@ namespace {
 
 constexpr std::int32_t kLargestHead = 65536;
 
-// Holds the last four fields of version 2, which come in either order.
+// Holds the last four fields of version 2, which come in one of two orders.
 struct Tail {
   std::uint32_t word[4];
 
-  float real(int i) const { return std::bit_cast<float>(word[i]); }
-  std::int32_t integer(int i) const { return std::bit_cast<std::int32_t>(word[i]); }
+  float get_float(int i) const { return std::bit_cast<float>(word[i]); }
+  std::int32_t get_integer(int i) const { return std::bit_cast<std::int32_t>(word[i]); }
 };
 
 void set_tail(Config& config, const Tail& tail, ParameterOrder order) {
   const bool canonical = order == ParameterOrder::canonical;
-  config.head_dim = tail.integer(canonical ? 3 : 0);
-  config.rope_theta = tail.real(canonical ? 0 : 2);
-  config.rms_norm_eps = tail.real(1);
-  config.initializer_range = tail.real(canonical ? 2 : 3);
+  config.head_dim = tail.get_integer(canonical ? 3 : 0);
+  config.rope_theta = tail.get_float(canonical ? 0 : 2);
+  config.rms_norm_eps = tail.get_float(1);
+  config.initializer_range = tail.get_float(canonical ? 2 : 3);
 }
 
-bool is_usual(const Config& config) {
+bool has_usual_tail(const Config& config) {
   return config.head_dim >= 1 && config.head_dim <= kLargestHead && std::isnormal(config.rope_theta) &&
          config.rope_theta > 0;
 }
 
 // Returns the canonical order, unless only the other one makes sense.
-ParameterOrder find_order(const Tail& tail) {
+ParameterOrder find_parameter_order(const Tail& tail) {
   Config canonical;
   Config alt_c;
   set_tail(canonical, tail, ParameterOrder::canonical);
   set_tail(alt_c, tail, ParameterOrder::alt_c);
-  return !is_usual(canonical) && is_usual(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
+  return !has_usual_tail(canonical) && has_usual_tail(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
 }
 
 // Returns the order that a reader finds. Requires: the last four fields have been written.
-ParameterOrder detect_order(const SectionWriter& section) {
+ParameterOrder find_written_order(const SectionWriter& section) {
   const std::span<const std::byte> fields = section.fields().bytes();
   Tail tail;
   for (std::size_t i = 0; i < 4; ++i) tail.word[i] = load_le<std::uint32_t>(fields.data() + fields.size() - 16 + 4 * i);
-  return find_order(tail);
+  return find_parameter_order(tail);
 }
 
 std::int64_t read_sliding_window(FileReader& reader) {
@@ -82,7 +82,7 @@ Config make_empty_config() {
   return none;
 }
 
-void require_held_config(const Model& model) {
+void require_holdable_config(const Model& model) {
   if (!model.config && !model.config_json.empty()) {
     throw Error(
         ErrorKind::unsupported,
@@ -93,10 +93,10 @@ void require_held_config(const Model& model) {
 }
 
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {
-  if (detect_order(section) == order) return;
+  if (find_written_order(section) == order) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("alt: parameters: rope_theta: readers would read {} and a head_size of {} in the order of "
-                          "{}, as other numbers",
+              fmt::format("alt: parameters: rope_theta: with {} and a head_size of {}, readers would assume the field "
+                          "order of {} and read wrong numbers",
                           config.rope_theta, config.head_dim,
                           order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));
 }
@@ -116,7 +116,7 @@ std::optional<Config> read_parameters_v2(FileReader& reader) {
   const std::uint64_t at = bytes.position();
   const Tail tail{{bytes.read_u32("rope_theta"), bytes.read_u32("rms_norm_eps"), bytes.read_u32("initializer_range"),
                    bytes.read_u32("head_size")}};
-  const ParameterOrder order = find_order(tail);
+  const ParameterOrder order = find_parameter_order(tail);
   set_tail(config, tail, order);
   if (order == ParameterOrder::alt_c) {
     reader.warn("rope_theta",
@@ -171,7 +171,7 @@ std::int32_t find_prevailing_type(const Model& model) {
 
 namespace {
 
-// Reads a date, YYYY-MM-DD. Of an ISO 8601 timestamp, returns the day.
+// Reads a date. Shortens a timestamp to its day, YYYY-MM-DD, with a warning; returns other texts as they are.
 std::string read_date(FileReader& reader, std::string_view field) {
   const std::uint64_t at = reader.bytes().position();
   std::string text = reader.read_text(field);

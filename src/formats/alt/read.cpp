@@ -53,7 +53,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
   });
   set_vocab_size(model);
   model.warnings = reader.release_warnings();
-  if (const std::string_view dialect = name_program(reader.dialect()); !dialect.empty()) {
+  if (const std::string_view dialect = find_program_name(reader.dialect()); !dialect.empty()) {
     const std::string text =
         fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
     model.warnings.insert(model.warnings.begin(), {Severity::warning, text, input.path.string(), 0});
@@ -79,7 +79,7 @@ namespace {
 
 constexpr std::array kSectionsV1 = {Section::parameters, Section::tokenizer, Section::tensors};
 
-void compare_data_type(FileReader& reader, const ParametersV1& parameters, const Model& model) {
+void warn_of_wrong_data_type(FileReader& reader, const ParametersV1& parameters, const Model& model) {
   const std::int32_t expected = find_prevailing_type(model);
   if (parameters.data_type == expected) return;
   const auto scope = reader.bytes().open_scope(get_section_info(Section::parameters).name);
@@ -114,7 +114,7 @@ Model read_v1(const Input& input, const ReadOptions&) {
     reader.close_section(open);
   });
   if (model.vocabulary && parameters) model.vocabulary->max_length = parameters->context_length;
-  if (parameters) compare_data_type(reader, *parameters, model);
+  if (parameters) warn_of_wrong_data_type(reader, *parameters, model);
   // Version 1 does not store tie_word_embeddings; a model without an output matrix uses the embedding.
   if (model.config)
     model.config->tie_word_embeddings = model.size() > 0 && model.find(find_family_or_llama(model).output) == nullptr;

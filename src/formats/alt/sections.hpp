@@ -1,4 +1,5 @@
-// The sections of ALT files: general (seven texts about the model), parameters, tokenizer and tensors.
+// Reads the sections of ALT files: general (seven texts about the model), parameters, tokenizer and tensors. Has what
+// writers share with these readers.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,10 @@ Config make_empty_config();
 
 // Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
 // config.json that change the computation.
-void require_held_config(const Model& model);
+void require_holdable_config(const Model& model);
 
-// Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`
-// holds the values of the section.
+// Throws unsupported if a reader would find another order than `order` in the last four fields of a section of version
+// 2. `config` holds the values of the section.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
 // Reads the parameters; std::nullopt if all of them are zero. Requires: the reader is past section_size. Leaves it past
@@ -38,11 +39,11 @@ struct ParametersV1 {
   std::optional<Config> config;
   std::int32_t context_length = 0;
   std::int32_t data_type = 0;
-  std::uint64_t data_type_at = 0;
+  std::uint64_t data_type_at = 0;  // its offset in the file
 };
 ParametersV1 read_parameters_v1(FileReader& reader);
 
-// Returns the data_type of version 1's section: float16 when most elements are.
+// Returns the data_type of version 1's section: float16 if more elements are float16 than float32, else float32.
 std::int32_t find_prevailing_type(const Model& model);
 
 // Reads the tokenizer section to its end, padding included. Requires: the reader is past section_size. Returns
@@ -62,11 +63,11 @@ void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
 void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 
 // A tensor's role is its place in a model in the terms of ALT ("Per-Tensor Metadata" of the specification of version
-// 2). The tensor's name decides.
+// 2). The tensor's name decides it.
 //
 // Names are those of Hugging Face for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 
-// The values are the codes of component_type in the file.
+// The values of these types are the codes of component_type, layer_type and projection_type in the file.
 enum class ComponentType : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
 enum class LayerPart : std::int32_t {
   other = -1,
@@ -90,7 +91,7 @@ enum class ProjectionType : std::int32_t {
 
 struct TensorRole {
   ComponentType component = ComponentType::other;
-  std::int32_t block = -1;  // layer number for Component::layers, else -1
+  std::int32_t block = -1;  // layer number for ComponentType::layers, else -1
   LayerPart layer = LayerPart::other;
   ProjectionType projection = ProjectionType::other;
 
@@ -98,6 +99,7 @@ struct TensorRole {
   friend bool operator==(const TensorRole&, const TensorRole&) = default;
 };
 
+// Returns the role of the tensor with that name. Parts of a name without a number in ALT are `other`.
 TensorRole find_role(std::string_view name);
 
 // Returns the tensors in canonical order; then those with other names, in file order.
@@ -107,20 +109,20 @@ std::vector<const Tensor*> sort_canonically(const Model& model);
 
 struct Hints {
   std::int32_t component_type = -1;
-  std::int32_t block_index =
-      0;  // layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers
+  // The layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers.
+  std::int32_t block_index = 0;
   std::int32_t layer_type = -1;
   std::int32_t projection_type = -1;
 };
 
 constexpr std::int32_t kFirstOtherBlock = -4;
 
-// Returns the hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of
+// Returns the hints for a role. `other_block` is the block_index of a tensor outside the layers that has no number of
 // its own.
 Hints make_hints(const TensorRole& role, std::int32_t other_block);
 
-// Returns true for the tensors that `unique_count` counts, outside the layers.
-bool is_unique(const TensorRole& role);
+// Returns true for the tensors that `unique_count` counts.
+bool is_outside_layers(const TensorRole& role);
 
 // Holds the numbers of layers, and of tensors outside them, that the names imply.
 struct BlockCounts {

@@ -31,11 +31,12 @@
 namespace poise::alt {
 namespace {
 
+// The bytes of a tensor without dimensions, name and data.
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
-// Returns true for positive zero, which writers store.
-bool is_zero(float number) { return number == 0 && !std::signbit(number); }
+// Returns true for the zero that writers store.
+bool is_positive_zero(float number) { return number == 0 && !std::signbit(number); }
 
 // Reads the fields of both versions: counts, shapes, names and data.
 class TensorsReader {
@@ -51,12 +52,12 @@ class TensorsReader {
 
   // Calls `read_tensor` for each tensor, and warns if the tensors are not in canonical order.
   template <typename ReadTensor>
-  void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
-    read_each(least_bytes, read_tensor);
-    compare_order();
+  void read_tensors(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
+    read_each_tensor(least_bytes, read_tensor);
+    warn_of_wrong_order();
   }
 
-  // Returns where each tensor begins, in the order of the file.
+  // Returns the offset of each tensor, in the order of the file.
   const std::vector<std::uint64_t>& places() const { return places_; }
 
   std::int32_t read_rank() {
@@ -75,11 +76,12 @@ class TensorsReader {
     return shape;
   }
 
-  void require_new(const std::string& name, std::uint64_t at) const {
+  void require_new_name(const std::string& name, std::uint64_t at) const {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // Adds the tensor's only part. `code` decides the size of an element, `dtype` is its type.
+  // Adds the tensor's only part, whose elements have type `dtype` and are stored in the size of `code`. Errors get the
+  // offset `at`.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
@@ -98,7 +100,7 @@ class TensorsReader {
 
  private:
   template <typename ReadTensor>
-  void read_each(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
+  void read_each_tensor(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
     if (static_cast<std::uint64_t>(tensor_count_) > kMaxTensors)
       bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors),
                   begin_);
@@ -119,8 +121,8 @@ class TensorsReader {
     }
   }
 
-  // Warns once about all tensors that are not in canonical order.
-  void compare_order() {
+  // Warns of the first tensor that is not in canonical order.
+  void warn_of_wrong_order() {
     const std::vector<const Tensor*> order = sort_canonically(model_);
     std::size_t i = 0;
     for (const Tensor& found : model_.tensors()) {
@@ -146,9 +148,9 @@ class ReaderV2 : private TensorsReader {
     BlockCounts counts;
     counts.blocks = reader_.read_count32("block_count");
     counts.unique = reader_.read_count32("unique_count");
-    read_all(kLeastBytesV2, [&] { read_tensor(); });
+    read_tensors(kLeastBytesV2, [&] { read_tensor(); });
     check_block_counts(counts);
-    compare_hints();
+    warn_of_wrong_hints();
   }
 
  private:
@@ -162,7 +164,7 @@ class ReaderV2 : private TensorsReader {
     tensor.shape = read_shape(read_rank());
     const std::uint64_t name_at = bytes_.position();
     tensor.name = reader_.read_text("name");
-    require_new(tensor.name, name_at);
+    require_new_name(tensor.name, name_at);
     hints_.push_back(hints);
     read_typed_data(tensor);
     model_.add(std::move(tensor));
@@ -196,7 +198,7 @@ class ReaderV2 : private TensorsReader {
       affine.packed = false;
     }
     if (poise::info(dtype).kind != DTypeKind::quantized &&
-        !(is_zero(affine.delta) && is_zero(affine.min) && is_zero(affine.max))) {
+        !(is_positive_zero(affine.delta) && is_positive_zero(affine.min) && is_positive_zero(affine.max))) {
       reader_.warn("delta",
                    fmt::format("expected delta, min and max of 0 for {}, found {}, {} and {}", to_string(dtype),
                                affine.delta, affine.min, affine.max),
@@ -205,11 +207,12 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // Checks the range that the codes of a tensor stand for. `at` is the offset of the field min, which max follows.
+  // Throws invalid_file if min is above max. If both are equal, sets them to 0, with a warning unless they are. `at` is
+  // the offset of the field min, which max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
-    if (affine.min != affine.max || (is_zero(affine.min) && is_zero(affine.max))) return;
+    if (affine.min != affine.max || (is_positive_zero(affine.min) && is_positive_zero(affine.max))) return;
     reader_.warn("min",
                  fmt::format("expected min and max of 0 for symmetric codes, found {} and {}", affine.min, affine.max),
                  at);
@@ -217,26 +220,28 @@ class ReaderV2 : private TensorsReader {
   }
 
   // Warns about hints that disagree with a tensor's name. The name decides.
-  void compare_hints() {
+  void warn_of_wrong_hints() {
     std::size_t i = 0;
     std::int32_t other_block = kFirstOtherBlock;  // counts down, in the order of the file, for tensors with other names
     for (const Tensor& tensor : model_.tensors()) {
       const auto scope = bytes_.open_scope("tensor", static_cast<std::int64_t>(i));
       const TensorRole role = find_role(tensor.name);
-      compare_with_name(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
+      warn_unless_equal(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
       if (role.component == ComponentType::other) --other_block;
       ++i;
     }
   }
 
-  void compare_with_name(const Hints& expected, const Hints& found, const std::string& name, std::uint64_t at) {
-    const auto compare_field = [&](std::string_view label, std::int32_t said, std::int32_t is, std::uint64_t offset) {
-      if (said != is) reader_.warn(label, fmt::format("expected {} for {}, found {}", said, name, is), at + offset);
+  void warn_unless_equal(const Hints& expected, const Hints& found, const std::string& name, std::uint64_t at) {
+    const auto warn_if_different = [&](std::string_view label, std::int32_t named, std::int32_t hinted,
+                                       std::uint64_t offset) {
+      if (named != hinted)
+        reader_.warn(label, fmt::format("expected {} for {}, found {}", named, name, hinted), at + offset);
     };
-    compare_field("component_type", expected.component_type, found.component_type, 0);
-    compare_field("block_index", expected.block_index, found.block_index, 4);
-    compare_field("layer_type", expected.layer_type, found.layer_type, 8);
-    compare_field("projection_type", expected.projection_type, found.projection_type, 12);
+    warn_if_different("component_type", expected.component_type, found.component_type, 0);
+    warn_if_different("block_index", expected.block_index, found.block_index, 4);
+    warn_if_different("layer_type", expected.layer_type, found.layer_type, 8);
+    warn_if_different("projection_type", expected.projection_type, found.projection_type, 12);
   }
 
   BlockCounts count_hinted_blocks() const {
@@ -253,7 +258,7 @@ class ReaderV2 : private TensorsReader {
     return counts;
   }
 
-  // Compares the counts with those that the names of the tensors imply, or else with those that their hints imply.
+  // Throws invalid_file if the counts fit neither the tensors' names nor their hints. Warns if they fit only the hints.
   void check_block_counts(const BlockCounts& found) {
     const BlockCounts named = count_blocks(model_);
     if (found == named) return;
@@ -277,7 +282,7 @@ class ReaderV1 : private TensorsReader {
 
   void read() {
     read_counts();
-    read_all(kLeastBytesV1, [&] { read_tensor(); });
+    read_tensors(kLeastBytesV1, [&] { read_tensor(); });
   }
 
  private:
@@ -290,7 +295,7 @@ class ReaderV1 : private TensorsReader {
     tensor.shape = read_shape(rank);
     const std::uint64_t name_at = bytes_.position();
     tensor.name = reader_.read_text(name_length, "name");
-    require_new(tensor.name, name_at);
+    require_new_name(tensor.name, name_at);
     read_data(tensor, dtype, dtype, type_at);
     model_.add(std::move(tensor));
   }
@@ -420,14 +425,14 @@ Hints make_hints(const TensorRole& role, std::int32_t other_block) {
           static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
 
-bool is_unique(const TensorRole& role) { return role.component != ComponentType::layers; }
+bool is_outside_layers(const TensorRole& role) { return role.component != ComponentType::layers; }
 
 BlockCounts count_blocks(const Model& model) {
   std::set<std::int32_t> blocks;
   BlockCounts counts;
   for (const Tensor& tensor : model.tensors()) {
     const TensorRole role = find_role(tensor.name);
-    if (is_unique(role)) {
+    if (is_outside_layers(role)) {
       ++counts.unique;
     } else {
       blocks.insert(role.block);

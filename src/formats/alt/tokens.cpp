@@ -1,11 +1,11 @@
-// The tokenizer section.
+// Reads the tokenizer section.
 //
 //   version 2   i32 vocab_size, bos_id, eos_id, pad_id, unk_id, seq_len
 //               per token: text, f32 score, i32 type
 //   version 1   i32 vocab_size, bos_id, eos_id, pad_id, unk_id
 //               per token: text
 //
-// Also read, in this order of preference: version 2 without seq_len; version 2 with tokens as alt.c of January 2025
+// The reader also accepts, in this order: version 2 without seq_len; version 2 with tokens as alt.c of January 2025
 // writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
 #include "formats/alt/sections.hpp"
 
@@ -36,8 +36,8 @@ constexpr std::array<ReadingV2, 4> kReadingsV2 = {{
 
 constexpr std::array kReadingsV1 = {false, true};  // true: the section's size appears twice
 
-// Reads vocab_size and the ids.
-std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
+// Reads vocab_size and the special ids, and returns vocab_size. `least_token_bytes` is the size of the smallest token.
+std::int32_t read_size_and_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
   ByteReader& bytes = reader.bytes();
   const std::uint64_t at = bytes.position();
   const std::int32_t size = reader.read_count32("vocab_size");
@@ -56,7 +56,7 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   return size;
 }
 
-// Reads a type as if it had the canonical numbering; detect_numbering() corrects it.
+// Reads a type as if it had the canonical numbering; correct_numbering() corrects it.
 TokenType read_token_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.read_i32("token_type");
@@ -95,7 +95,7 @@ void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t
     reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
 }
 
-void detect_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
+void correct_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
   const NumberingVerdict verdict = find_numbering(vocabulary, record);
   if (verdict.contradictory)
     reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
@@ -109,9 +109,9 @@ void detect_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
   vocabulary = change_types(vocabulary, convert_type);
 }
 
-// Gives the tokens at bos_id, eos_id and pad_id the types that writers give them, so that vocabularies with the same
-// tokens are equal.
-void mark_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
+// Sets the types of the tokens at bos_id, eos_id and pad_id to those that writers choose, with warnings, so that
+// vocabularies with the same tokens are equal.
+void correct_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
@@ -125,13 +125,13 @@ void mark_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_
   if (any) vocabulary = change_types(vocabulary, [&](std::size_t id) { return choose_type_by_id(vocabulary, id); });
 }
 
-Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,
-                      std::uint64_t& progress) {
+Vocabulary read_tokenizer_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,
+                                std::uint64_t& progress) {
   ByteReader& bytes = reader.bytes();
   const bool has_ids = reading.record == TokenRecord::alt_c;
   const std::uint64_t begin = bytes.position();
   Vocabulary vocabulary;
-  const std::int32_t size = read_ids(reader, vocabulary, has_ids ? 16 : 12);
+  const std::int32_t size = read_size_and_ids(reader, vocabulary, has_ids ? 16 : 12);
   const std::uint64_t seq_len_at = bytes.position();
   if (reading.seq_len) vocabulary.max_length = bytes.read_i32("seq_len");
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
@@ -147,12 +147,13 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   reader.require_marker();
   reader.dialect().tokens = reading.record;
   reader.dialect().seq_len = reading.seq_len;
-  detect_numbering(reader, vocabulary, reading.record, begin);
-  mark_special_types(reader, vocabulary, begin);
+  correct_numbering(reader, vocabulary, reading.record, begin);
+  correct_special_types(reader, vocabulary, begin);
   return vocabulary;
 }
 
-Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
+Vocabulary read_tokenizer_v1_as(bool is_size_twice, FileReader& reader, const OpenSection& section,
+                                std::uint64_t& progress) {
   ByteReader& bytes = reader.bytes();
   if (is_size_twice) {
     const std::uint64_t at = bytes.position();
@@ -163,7 +164,7 @@ Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection&
     reader.warn("header size", "the section's size appears twice", at);
   }
   Vocabulary vocabulary;
-  const std::int32_t size = read_ids(reader, vocabulary, 4);
+  const std::int32_t size = read_size_and_ids(reader, vocabulary, 4);
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
     const auto scope = bytes.open_scope("token", id);
     const std::string text = reader.read_text("token_data");
@@ -188,17 +189,17 @@ bool is_byte_token(std::string_view text) {
 }  // namespace
 
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section) {
-  return make_optional_vocabulary(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
-                                                       [&](const ReadingV2& reading, std::uint64_t& progress) {
-                                                         return read_v2_as(reading, reader, section, progress);
-                                                       }));
+  return make_optional_vocabulary(try_readings(reader, std::span<const ReadingV2>(kReadingsV2),
+                                               [&](const ReadingV2& reading, std::uint64_t& progress) {
+                                                 return read_tokenizer_v2_as(reading, reader, section, progress);
+                                               }));
 }
 
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
-  return make_optional_vocabulary(read_first_that_fits(reader, std::span<const bool>(kReadingsV1),
-                                                       [&](bool is_size_twice, std::uint64_t& progress) {
-                                                         return read_v1_as(is_size_twice, reader, section, progress);
-                                                       }));
+  return make_optional_vocabulary(
+      try_readings(reader, std::span<const bool>(kReadingsV1), [&](bool is_size_twice, std::uint64_t& progress) {
+        return read_tokenizer_v1_as(is_size_twice, reader, section, progress);
+      }));
 }
 
 TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {

@@ -1,6 +1,7 @@
-// Writes ALT version 2: its canonical form, or that of the program alt.c.
+// Writes ALT version 2, in its canonical form or that of the program alt.c, and version 1.
 //
-// A model without configuration or vocabulary gets sections of zeros (ids of -1), which read as missing.
+// A model without configuration or vocabulary gets sections of zeros (ids of -1), which a reader takes for missing
+// ones.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -37,7 +38,7 @@
 namespace poise::alt {
 namespace {
 
-// Returns the code of a tensor's data_type. Throws unsupported, with advice.
+// Returns the code of a tensor's data_type. Throws unsupported, with advice, if there is none.
 std::int32_t find_data_type_v2(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
@@ -100,21 +101,21 @@ std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   return pointers;
 }
 
-// Writes the canonical form. All errors are thrown before the first byte is written.
+// Writes the canonical form. The constructor throws for everything that the form cannot hold.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
       : sections_(model, kVersion2),
         packed_(pack_tensors(model)),
-        section_(make_section(list_pointers(packed_), count_blocks(model))) {}
+        section_(make_tensors_section(list_pointers(packed_), count_blocks(model))) {}
   CanonicalFile(const CanonicalFile&) = delete;  // members point to others, so a copy would point into the original
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
-  std::uint64_t bytes() const { return sections_.bytes(section_); }
+  std::uint64_t count_bytes() const { return sections_.count_bytes(section_); }
   void write(Sink& sink, const Progress& progress) const { sections_.write(sink, &section_, progress); }
 
  private:
-  static TensorsSection make_section(const std::vector<const Tensor*>& order, const BlockCounts& blocks) {
+  static TensorsSection make_tensors_section(const std::vector<const Tensor*>& order, const BlockCounts& blocks) {
     return {order,
             [hints = make_all_hints(order)](const Tensor& tensor, const Affine& affine) {
               return make_tensor_header(tensor, hints.at(&tensor), affine);
@@ -131,7 +132,7 @@ class CanonicalFile {
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options) {
   if (is_for_alt_c(options)) return write_alt_c(model, output.main());
-  require_held_config(model);
+  require_holdable_config(model);
   CanonicalFile(model).write(output.main(), options.progress);
 }
 
@@ -143,8 +144,8 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
     plan.bytes = sink.position();
     return plan;
   }
-  require_held_config(model);
-  plan.bytes = CanonicalFile(model).bytes();
+  require_holdable_config(model);
+  plan.bytes = CanonicalFile(model).count_bytes();
   for (const Tensor& tensor : model.tensors())
     plan.tensor_bytes.push_back(pack_affine_codes(tensor).require("data").blob->size());
   return plan;
@@ -152,7 +153,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
 
 // Writes ALT version 1.
 //
-// It has no scales, scores or token types; list_losses_v1() lists what it loses.
+// The version has no scales, scores or token types.
 
 namespace {
 
@@ -185,7 +186,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   return out;
 }
 
-// Writes version 1. All errors are thrown before the first byte is written.
+// Writes version 1. The constructor throws for everything that the version cannot hold.
 struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
@@ -209,16 +210,16 @@ struct FileV1 {
 }  // namespace
 
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
-  require_held_config(model);
+  require_holdable_config(model);
   const FileV1 file(model);
   file.sections.write(output.main(), &file.section, options.progress);
 }
 
 FilePlan plan_v1(const Model& model, const WriteOptions&) {
-  require_held_config(model);
+  require_holdable_config(model);
   const FileV1 file(model);
   FilePlan plan;
-  plan.bytes = file.sections.bytes(file.section);
+  plan.bytes = file.sections.count_bytes(file.section);
   for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }
@@ -239,14 +240,14 @@ TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header
   counts_.write_i32("unique_count", blocks->unique);
 }
 
-std::uint64_t TensorsSection::bytes() const {
+std::uint64_t TensorsSection::count_bytes() const {
   return *checked_align(kHeaderBytes + counts_.fields().size() + bytes_, kAlignment);
 }
 
 void TensorsSection::write(Sink& sink, const Progress& progress) const {
   ByteWriter header;
   header.append_i64(get_section_info(Section::tensors).marker);
-  header.append_u64(bytes());
+  header.append_u64(count_bytes());
   sink.write(header.bytes());
   sink.write(counts_.fields().bytes());
   Meter meter(progress, data_bytes_);
@@ -261,7 +262,7 @@ void TensorsSection::write(Sink& sink, const Progress& progress) const {
   sink.pad_to(kAlignment);
 }
 
-// The losses of the ALT formats, as sentences for the user.
+// The following functions list the losses of the ALT formats, as sentences for the user.
 
 namespace {
 
@@ -282,7 +283,7 @@ void note_attributes(const Model& model, Losses& losses) {
   losses.note_names(names, "tensor's attributes");
 }
 
-// Notes the loss of the rules for tokenizing text; ALT has only the tokens.
+// Notes the rules for tokenizing text that are lost, because ALT has only the tokens.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
   const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
@@ -325,7 +326,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
 
-// Returns true when the card has the value of this key of config.json.
+// Returns true if the card has the value of this key of config.json.
 bool is_on_card(const Model& model, std::string_view key) {
   const Value* value = model.config_json.find(key);
   if (value == nullptr) return false;
@@ -344,8 +345,7 @@ void note_common(const Model& model, Losses& losses) {
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
 
-// Adds what is lost of the tokens. A reader of version 1 fills in values that the file lacks; only values that differ
-// from these are lost.
+// Notes scores and types of tokens that differ from those that a reader of version 1 fills in.
 void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   bool scores = false;
   bool types = false;
@@ -374,7 +374,7 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
   Losses losses("alt.c's dialect");
   losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
   losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the vocabulary's max_length");
-  if (const auto names = list_unknown_to_alt_c(model.card); !names.empty()) {
+  if (const auto names = list_empty_card_fields(model.card); !names.empty()) {
     losses.add_sentence(
         fmt::format("alt.c refuses empty texts, so \"unknown\" is written for {}", fmt::join(names, ", ")));
   }

@@ -46,7 +46,8 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
 // A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
 // i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp describes the sections.
 //
-// alt.c's sizes count only the fields, the tokenizer's without the token ids; its start marker has size 8.
+// In alt.c's dialect, section_size counts only the fields, in the tokenizer without the token ids; it is 8 in the
+// start.
 
 namespace {
 
@@ -211,11 +212,11 @@ void FileWriter::write_before_tensors(Sink& sink) const {
   write_section(sink, Section::tokenizer, tokenizer_, form_, id_bytes_);
 }
 
-std::uint64_t FileWriter::bytes(const TensorsSection& tensors) const {
+std::uint64_t FileWriter::count_bytes(const TensorsSection& tensors) const {
   CountingSink sink;
   write_before_tensors(sink);
   write_end(sink, form_);
-  return sink.position() + tensors.bytes();
+  return sink.position() + tensors.count_bytes();
 }
 
 void FileWriter::write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const {
@@ -233,7 +234,7 @@ constexpr std::size_t kMaxTokens = 32000;  // the limit of the C reader of alt.c
   throw Error(ErrorKind::unsupported, fmt::format("dialect {}: {}", kName, problem));
 }
 
-void require_loadable(const Model& model) {
+void require_loadable_by_alt_c(const Model& model) {
   if (!model.config) refuse("the model has no configuration, which the dialect's reader needs");
   if (model.config->hidden_act.empty()) refuse("its reader refuses an empty hidden_act");
   if (!model.vocabulary) refuse("the model has no vocabulary, which the dialect's reader needs");
@@ -257,12 +258,12 @@ bool is_for_alt_c(const WriteOptions& options) {
 }
 
 void write_alt_c(const Model& model, Sink& sink) {
-  require_held_config(model);
-  require_loadable(model);
+  require_holdable_config(model);
+  require_loadable_by_alt_c(model);
   FileWriter(model, kVersion2AltC).write(sink, nullptr, {});
 }
 
-std::vector<std::string> list_unknown_to_alt_c(const Card& card) {
+std::vector<std::string> list_empty_card_fields(const Card& card) {
   std::vector<std::string> names;
   for (const CardField& field : list_card_fields()) {
     if ((card.*field.text).empty()) names.emplace_back(field.name);

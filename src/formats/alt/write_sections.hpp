@@ -1,4 +1,4 @@
-// Collects the fields of one section of an ALT file, and checks that they fit their widths.
+// Makes the sections of ALT files, checks that the values fit their fields, and writes whole files.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class SectionWriter {
   // Begins every error with `section`, such as "parameters".
   explicit SectionWriter(std::string section) : section_(std::move(section)) {}
 
-  // These throw unsupported, naming section and field, for a value that does not fit int32, and for a negative count.
+  // write_i32() and write_count() throw unsupported, naming section and field, for a value that does not fit int32.
   void write_i32(std::string_view field, std::int64_t value);
   void write_count(std::string_view field, std::uint64_t value);
   void write_i64(std::uint64_t value) { fields_.append_u64(value); }
@@ -48,12 +48,11 @@ class SectionWriter {
   ByteWriter fields_;
 };
 
-// The tensors section of both versions: counts, then metadata and data, tensor by tensor, in canonical order.
-
+// Writes the tensors section of both versions: counts, then metadata and data, tensor by tensor, in canonical order.
 class TensorsSection {
  public:
-  // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding it may take a
-  // pass over the data. Throws unsupported for a tensor that the format cannot hold.
+  // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding the scale may
+  // take a pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
   // `tensors` are in the order of the file. `blocks` is null for version 1, which has no such counts. Throws what
@@ -61,7 +60,7 @@ class TensorsSection {
   TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 
   // Returns the size of the whole section.
-  std::uint64_t bytes() const;
+  std::uint64_t count_bytes() const;
 
   void write(Sink& sink, const Progress& progress) const;
 
@@ -73,8 +72,8 @@ class TensorsSection {
   std::uint64_t data_bytes_ = 0;     // the bytes of the data alone
 };
 
-// The sections that the three writers share: of version 2, of version 2 for alt.c, and of version 1. Tables hold their
-// differences.
+// Three writers share the code of the sections: for version 2, for version 2 in alt.c's dialect, and for version 1.
+// Tables hold their differences.
 
 // Holds the values of the parameters section: zeros for a model without configuration.
 struct ParameterFields {
@@ -106,7 +105,7 @@ struct WrittenForm {
   bool seq_len = true;                       // the tokenizer section has the length of the longest sequence
   std::span<const TokenField> token = {};
   TypeNumbering types = TypeNumbering::canonical;
-  SizeRule sizes = SizeRule::whole;  // too_small: the start marker has SizeRule::fields
+  SizeRule sizes = SizeRule::whole;  // if it is too_small, the start has SizeRule::fields
 };
 extern const WrittenForm kVersion2;
 extern const WrittenForm kVersion2AltC;
@@ -114,11 +113,12 @@ extern const WrittenForm kVersion1;
 
 class FileWriter {
  public:
-  // Makes all sections except the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
+  // Makes all sections except the tensors'. Throws unsupported, naming section and field, for values that they cannot
+  // hold.
   FileWriter(const Model& model, const WrittenForm& form);
 
   // Returns the size of the whole file.
-  std::uint64_t bytes(const TensorsSection& tensors) const;
+  std::uint64_t count_bytes(const TensorsSection& tensors) const;
   // Writes the file. `tensors` is null for alt.c's dialect, which has none.
   void write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const;
 
@@ -132,8 +132,8 @@ class FileWriter {
   std::uint64_t id_bytes_ = 0;  // the bytes of the token ids in the tokenizer section, which some dialects do not count
 };
 
-// The dialect of alt.c: files like those of its Python converter, which its C reader loads. They have only metadata, no
-// tensors.
+// Files in alt.c's dialect are like those of its Python converter, which its C reader loads. They have only metadata,
+// no tensors.
 
 // Returns true if the options ask for alt.c's dialect. Throws bad_argument for an unknown dialect, listing the known
 // ones.
@@ -143,8 +143,8 @@ bool is_for_alt_c(const WriteOptions& options);
 // vocabulary or with more than 32000 tokens, or with empty or repeated tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
-// Returns the names of the card's empty fields. They are written as "unknown", because the C reader rejects empty
+// Returns the names of the card's empty fields. alt.c's dialect has "unknown" there, because the C reader rejects empty
 // texts.
-std::vector<std::string> list_unknown_to_alt_c(const Card& card);
+std::vector<std::string> list_empty_card_fields(const Card& card);
 
 }  // namespace poise::alt

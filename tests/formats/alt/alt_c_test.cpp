@@ -59,10 +59,8 @@ TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   model.config->rope_theta = 1e-38F;  // below the normal range, so not a base of rotary embeddings
   const Error error = error_of([&] { written(model, kAltV2, for_alt_c()); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-  EXPECT_THAT(
-      error.what(),
-      HasSubstr(
-          "parameters: rope_theta: readers would read 1e-38 and a head_size of 2 in the order of the canonical form"));
+  EXPECT_THAT(error.what(), HasSubstr("parameters: rope_theta: with 1e-38 and a head_size of 2, readers would assume "
+                                      "the field order of the canonical form"));
   model.config->rope_theta = 10000;
   model.config->head_dim = 100000;
   EXPECT_THAT(error_of([&] { written(model, kAltV2, for_alt_c()); }).what(), HasSubstr("a head_size of 100000"));
