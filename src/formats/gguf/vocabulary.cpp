@@ -254,7 +254,7 @@ void pad_tokens(GgufTokenizer& form, std::uint64_t embeddings) {
     if (!form.scores.empty()) form.scores.push_back(-1000.0F);
     form.token_type.push_back(find_token_type_number(TokenType::unused));
   }
-  name_repeated_tokens(form.tokens);  // a token may have the same text as padding
+  rename_repeated_tokens(form.tokens);  // a token may have the same text as padding
 }
 
 void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValues& out) {

@@ -220,7 +220,7 @@ Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::str
     const auto* text = item.get_if<std::string>();
     tokens.push_back(text == nullptr ? std::string() : *text);
   }
-  const std::vector<std::size_t> repeated = name_repeated_tokens(tokens);
+  const std::vector<std::size_t> repeated = rename_repeated_tokens(tokens);
   if (repeated.empty()) return changed;
   losses.push_back(describe_repeated_tokens(repeated));
   Value::Array named = *items;

@@ -35,14 +35,14 @@ std::string make_bpe_form(FormBuilder& builder) {
       !why_not.empty())
     return why_not;
   builder.convert_special_tokens();
-  builder.check_added_tokens();
+  builder.report_added_tokens();
   return {};
 }
 
 struct Algorithm {
   VocabularyKind kind;
   std::string_view model;  // the model in tokenizer.json; empty: the vocabulary is from another file
-  std::string (*form)(FormBuilder& builder);
+  std::string (*convert)(FormBuilder& builder);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::sentencepiece_bpe, "", gguf_forms::make_sentencepiece_bpe_form},
@@ -52,14 +52,15 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::pipeline, "WordPiece", gguf_forms::make_word_piece_form},
 }};
 
-std::string choose_form(FormBuilder& builder) {
+// Returns why GGUF cannot hold the vocabulary, or an empty text.
+std::string convert_vocabulary(FormBuilder& builder) {
   const auto model = builder.pipeline.find_map("model");
   const std::string type = model ? model->read_text("type", "") : "";
   const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
     return algorithm_row.kind == builder.vocabulary.kind &&
            (algorithm_row.model.empty() || algorithm_row.model == type);
   });
-  if (algorithm != kAlgorithms.end()) return algorithm->form(builder);
+  if (algorithm != kAlgorithms.end()) return algorithm->convert(builder);
   return builder.vocabulary.kind == VocabularyKind::pipeline
              ? fmt::format("of the model {}", type.empty() ? "that is missing" : type)
              : "of this kind";
@@ -69,9 +70,9 @@ std::string choose_form(FormBuilder& builder) {
 
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
   FormBuilder builder(vocabulary, general_name);
-  if (const std::string why_not = choose_form(builder); !why_not.empty())
+  if (const std::string why_not = convert_vocabulary(builder); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
-  const std::vector<std::size_t> repeated = name_repeated_tokens(builder.gguf.tokens);
+  const std::vector<std::size_t> repeated = rename_repeated_tokens(builder.gguf.tokens);
   for (const std::size_t id : repeated) builder.gguf.token_type[id] = find_token_type_number(TokenType::unused);
   if (!repeated.empty()) builder.add_loss(describe_repeated_tokens(repeated));
   return {std::move(builder.gguf), std::move(builder.losses)};
@@ -206,7 +207,7 @@ void FormBuilder::convert_special_tokens() {
   convert_around(around.after, gguf.eos_token_id, gguf.add_eos_token, "after");
 }
 
-void FormBuilder::check_spaces() {
+void FormBuilder::report_spaces() {
   const NormalizerRules rules = read_normalizer_rules(vocabulary);
   if (!rules.escape_whitespaces)
     add_loss("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
@@ -216,14 +217,14 @@ void FormBuilder::check_spaces() {
   if (read_denormalizer_rules(vocabulary)) add_loss("gguf does not hold the vocabulary's denormalizer");
 }
 
-void FormBuilder::check_decoder(const std::vector<std::string>& same) {
+void FormBuilder::report_decoder(const std::vector<std::string>& same) {
   if (describe_decoder(pipeline) == same) return;
   const auto decoder = pipeline.find_map("decoder");
   add_loss(fmt::format("gguf does not hold {}: tokens may become another text",
                        decoder ? "the decoder " + decoder->read_text("type", "") : "the absence of a decoder"));
 }
 
-void FormBuilder::check_added_tokens() {
+void FormBuilder::report_added_tokens() {
   const auto is_found = [&](std::size_t id) {
     return is_found_in_prompts(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
   };
@@ -266,7 +267,7 @@ void FormBuilder::check_added_tokens() {
 
 namespace poise {
 
-std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens) {
+std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens) {
   std::unordered_set<std::string_view> texts;
   texts.reserve(tokens.size());
   std::vector<std::size_t> repeated;

@@ -21,11 +21,11 @@ struct GgufForm {
 
 // Converts a vocabulary. SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with
 // scores that rank tokens as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent
-// pre-tokenizer. `general_name` is explained at GgufTokenizer.
+// pre-tokenizer. Unigram becomes "t5", and WordPiece "bert". GgufTokenizer explains `general_name`.
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
-// Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
-// scores: without added tokens and special tokens around a text. Returns std::nullopt for all others.
+// Converts a vocabulary of tokenizer.json whose form is "llama" to SentencePiece's BPE, for formats that hold only
+// tokens and scores. Drops added tokens, and special tokens around a text. Returns std::nullopt for all others.
 std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
@@ -50,12 +50,12 @@ struct FormBuilder {
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
-  // These report losses. `same` has the steps of llama.cpp's decoder, as describe_step() describes them.
-  void check_spaces();
-  void check_decoder(const std::vector<std::string>& same);
-  // Checks added tokens. llama.cpp finds tokens in a prompt by their types, and lets only tokens of a Phi-3 consume
-  // white space (consumes_space_in_gguf()).
-  void check_added_tokens();
+  // These add losses. `same` has the steps of llama.cpp's decoder, as describe_step() describes them.
+  void report_spaces();
+  void report_decoder(const std::vector<std::string>& same);
+  // llama.cpp finds tokens in a prompt by their types. Only tokens of a Phi-3 consume white space there
+  // (consumes_space_in_gguf()).
+  void report_added_tokens();
 
   const Vocabulary& vocabulary;
   Fields pipeline;  // the pipeline of tokenizer.json
@@ -67,8 +67,8 @@ struct FormBuilder {
   void report_second_space();
 };
 
-// Each converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of a sentence,
-// "a vocabulary ..."; empty if it can.
+// Each function converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of the
+// sentence "gguf cannot hold a vocabulary ..."; empty if it can.
 std::string make_sentencepiece_bpe_form(FormBuilder& builder);
 std::string make_sentencepiece_unigram_form(FormBuilder& builder);
 // These convert vocabularies of tokenizer.json. Requires: its model has the type in the function's name.
@@ -79,25 +79,25 @@ std::string make_word_piece_form(FormBuilder& builder);
 std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 
-// Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
+// Returns the steps, in order, of the part `key` of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
 
 // Returns the text of a step's pattern of this kind ("String", "Regex"); std::nullopt for another kind.
 std::optional<std::string> find_pattern(const Fields& step, std::string_view kind);
 
-// Describes a step of a decoder for check_decoder(): its type, and the fields that change texts.
+// Describes a step of a decoder for report_decoder(): its type, and the fields that change texts.
 std::string describe_step(std::string_view type, const std::vector<std::string>& fields);
 
 }  // namespace poise::gguf_forms
 
 namespace poise {
 
-// These functions rename repeated tokens: llama.cpp finds tokens by their texts, and aborts if two tokens of a file
-// have the same text.
+// These functions rename repeated tokens, because llama.cpp finds tokens by their texts, and aborts if two tokens of a
+// file have the same text.
 
 // Renames each token whose text an earlier token has to an unused name, "[PAD17]". Returns the ids of these tokens,
 // ascending. Keeps empty tokens, which llama.cpp names itself.
-std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens);
+std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens);
 
 // Returns a sentence that reports the renamed tokens. Requires: `ids` is not empty.
 std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);

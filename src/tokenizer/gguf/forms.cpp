@@ -27,9 +27,9 @@ bool is_added(const FormBuilder& builder, TokenId id) {
   return type == TokenType::control || type == TokenType::user_defined;
 }
 
-// Scores each token by the rank of the first merge that makes it. llama.cpp then also merges other pairs that make the
-// token.
-void rank_by_merges(FormBuilder& builder) {
+// Scores each token by the rank of the first merge that makes it. Adds a loss if llama.cpp also merges other pairs that
+// make a token, or merges in another order.
+void score_by_merges(FormBuilder& builder) {
   const TokenIndex ids(builder.vocabulary, {});
   constexpr float kNever = -1e9F;
   std::ranges::fill(builder.gguf.scores, kNever);
@@ -67,7 +67,7 @@ void rank_by_merges(FormBuilder& builder) {
   }
 }
 
-// Converts the normalizer and the pre-tokenizer; reports the losses. Returns true when U+2581 replaces spaces.
+// Converts the normalizer and the pre-tokenizer, and adds their losses. Returns true when U+2581 replaces spaces.
 bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
@@ -97,7 +97,7 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   builder.gguf.add_space_prefix = prefix;
   std::vector<std::string> same = {describe_step("Replace", {std::string(kSpaceSymbol), " "}), "ByteFallback", "Fuse"};
   if (prefix) same.push_back(describe_step("Strip", {" ", "1", "0"}));
-  if (escaped) builder.check_decoder(same);
+  if (escaped) builder.report_decoder(same);
   return escaped;
 }
 
@@ -113,7 +113,7 @@ std::string make_llama_form(FormBuilder& builder, const Fields& model, const std
     builder.gguf.token_type[static_cast<std::size_t>(builder.vocabulary.unk_id)] =
         find_token_type_number(TokenType::unknown);
   if (model.read_boolean("merge_by_score", false)) return {};
-  rank_by_merges(builder);
+  score_by_merges(builder);
   return {};
 }
 
@@ -129,8 +129,8 @@ std::string make_sentencepiece_bpe_form(FormBuilder& builder) {
   builder.convert_special_tokens();
   if (builder.vocabulary.normalizer != Vocabulary().normalizer)
     builder.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", builder.vocabulary.normalizer));
-  builder.check_spaces();
-  builder.check_added_tokens();
+  builder.report_spaces();
+  builder.report_added_tokens();
   return {};
 }
 
@@ -141,7 +141,7 @@ namespace {
 constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
-// Replaces escapes: rows write characters as \x{4E00}, tokenizer.json literally.
+// Replaces escapes such as \x{4E00}, which rows have where tokenizer.json has the character.
 std::string unescape_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
@@ -157,8 +157,8 @@ std::string unescape_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Each row has two spellings of a part of an expression. Both match the same texts, because a possessive part never
-// gives back a character that what follows could match, and because white space up to the last newline ends at the same
+// Each row has two spellings of a part of an expression, which match the same texts. A part that is not possessive
+// could give back only characters that the rest does not match. White space up to the last newline ends at the same
 // place with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
@@ -199,7 +199,7 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
   return expressions;
 }
 
-void name_pre_tokenizer(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+void set_pre_tokenizer(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   const auto wanted = list_expressions(cuts);
   const bool whole_words = model.read_boolean("ignore_merges", false);
   const auto has_same_cuts = [&](const GgufPreTokenizer& row) {
@@ -237,13 +237,13 @@ void convert_merges(FormBuilder& builder, const Fields& model) {
 std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("gpt2");
   builder.gguf.scores.clear();
-  name_pre_tokenizer(builder, model, cuts);
+  set_pre_tokenizer(builder, model, cuts);
   convert_merges(builder, model);
   for (const Fields& normalizer : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
     builder.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
                                  normalizer.read_text("type", "")));
   }
-  builder.check_decoder({"ByteLevel"});
+  builder.report_decoder({"ByteLevel"});
   return {};
 }
 
@@ -252,7 +252,7 @@ std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std:
 
 namespace {
 
-// Converts the separator: llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file
+// Sets the separator. llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file
 // contains.
 void convert_separator(FormBuilder& builder) {
   const SpecialAround around = find_special_around(builder.vocabulary);
@@ -298,10 +298,10 @@ std::string make_word_piece_form(FormBuilder& builder) {
       longest != kLongestWord) {
     builder.add_loss(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
-  builder.check_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
+  builder.report_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
   builder.convert_special_tokens();
   convert_separator(builder);
-  builder.check_added_tokens();
+  builder.report_added_tokens();
   return {};
 }
 
@@ -309,7 +309,7 @@ std::string make_word_piece_form(FormBuilder& builder) {
 
 namespace {
 
-// Reports where llama.cpp differs from SentencePiece.
+// Adds losses where llama.cpp differs from SentencePiece.
 void report_unigram_losses(FormBuilder& builder) {
   const auto has = [&](TokenType type) {
     return std::ranges::find(builder.gguf.token_type, find_token_type_number(type)) != builder.gguf.token_type.end();
@@ -333,13 +333,13 @@ std::string make_sentencepiece_unigram_form(FormBuilder& builder) {
   builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
   builder.gguf.remove_extra_whitespaces = builder.vocabulary.remove_extra_whitespaces;
   builder.gguf.precompiled_charsmap = read_normalizer_rules(builder.vocabulary).charsmap;
-  builder.check_spaces();
+  builder.report_spaces();
   builder.convert_special_tokens();
   if (builder.gguf.precompiled_charsmap.empty() && builder.vocabulary.normalizer != Vocabulary().normalizer) {
     builder.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", builder.vocabulary.normalizer));
   }
   report_unigram_losses(builder);
-  builder.check_added_tokens();
+  builder.report_added_tokens();
   return {};
 }
 
@@ -389,13 +389,13 @@ std::string make_unigram_form(FormBuilder& builder) {
   if (stripped != *builder.gguf.remove_extra_whitespaces)
     builder.add_loss(
         "llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
-  builder.check_decoder(
+  builder.report_decoder(
       {describe_step("Metaspace", {std::string(kSpaceSymbol), *builder.gguf.add_space_prefix ? "prefix" : ""})});
   if (model.find("scores") != nullptr)
     builder.add_loss("gguf holds scores of 32 bits: those of the vocabulary are rounded");
   report_unigram_losses(builder);
   builder.convert_special_tokens();
-  builder.check_added_tokens();
+  builder.report_added_tokens();
   return {};
 }
 

@@ -11,8 +11,8 @@ struct GgufPreTokenizer {
   std::array<std::string_view, 19> names;         // the first is the one to write; unused places are empty
   std::span<const std::string_view> expressions;  // each cuts the pieces of the previous one
   bool ignore_merges = false;
-  bool adds_bos = false;    // unless the file sets it
-  bool always_bos = false;  // whatever the file sets
+  bool adds_bos = false;    // BOS goes in front of texts if the file lacks add_bos_token
+  bool always_bos = false;  // BOS goes in front of texts, whatever the file contains
   bool byte_level = true;   // false: U+2581 for spaces, and bytes as <0x00>
 };
 

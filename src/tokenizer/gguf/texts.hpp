@@ -1,5 +1,5 @@
-// Converts the texts of tokenizer_config.json to keys of a GGUF file's metadata: chat templates in llama.cpp's keys,
-// everything else but the tokens as JSON text in one of Poise's keys, and other tokenizer files in another.
+// Converts the texts of tokenizer_config.json to keys of a GGUF file's metadata. Chat templates go into llama.cpp's
+// keys, the rest except the tokens as JSON text into one of Poise's keys, and other tokenizer files into another.
 #pragma once
 
 #include <span>
@@ -34,8 +34,8 @@ struct GgufTexts {
   Attributes tokenizer_config;
   Attributes files;
 };
-// Throws invalid_file, naming `path` and the key, if the text of one of Poise's keys is not a JSON object, and for
-// files with other names.
+// Throws invalid_file, naming `path` and the key, if the text of one of Poise's keys is not a JSON object, or if
+// kGgufTokenizerFiles has files with other names.
 GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
 
 // Returns true for the keys that read_gguf_texts() reads.

@@ -108,7 +108,7 @@ class Maker {
                gguf_.seperator_token_id.value_or(kBertSep));
   }
 
-  // Reads SentencePiece's own unigram.
+  // finish_sentencepiece() does the rest.
   void convert_t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
 
  private:
@@ -206,7 +206,7 @@ class Maker {
 
 struct VocabularyMaker {
   std::string_view name;
-  void (Maker::*describe)();
+  void (Maker::*convert)();
 };
 constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{kLlama, &Maker::convert_llama},
                                                                          {"gpt2", &Maker::convert_gpt2},
@@ -220,7 +220,7 @@ Vocabulary Maker::make() {
   const auto* algorithm = std::ranges::find(kVocabularyMakers, gguf_.model, &VocabularyMaker::name);
   if (algorithm == kVocabularyMakers.end())
     refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
-  (this->*algorithm->describe)();
+  (this->*algorithm->convert)();
   Vocabulary vocabulary;
   vocabulary.kind = kind_;
   vocabulary.add_dummy_prefix = false;
@@ -245,13 +245,13 @@ Vocabulary Maker::make() {
     if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
     return finish_sentencepiece(std::move(vocabulary));
   }
-  const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
+  const auto make_part_value = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
   vocabulary.pipeline = {
       {"added_tokens", std::move(added)},
-      {"normalizer", part(normalizer_)},
-      {"pre_tokenizer", part(pre_tokenizer_)},
+      {"normalizer", make_part_value(normalizer_)},
+      {"pre_tokenizer", make_part_value(pre_tokenizer_)},
       {"post_processor", around_ == SpecialAround() ? Value() : make_post_processor(vocabulary, around_)},
-      {"decoder", part(decoder_)},
+      {"decoder", make_part_value(decoder_)},
       {"model", std::move(model_)}};
   return vocabulary;
 }
@@ -315,14 +315,14 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
   if (!has_gguf_tokenizer(attributes)) return std::nullopt;
   GgufTokenizer gguf;
   const Fields fields(attributes, "attributes");
-  const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
-  const auto list = [&](std::string_view name, auto&& read) {
-    const Value::Array* items = fields.find_array(key(name));
+  const auto make_key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
+  const auto read_list = [&](std::string_view name, auto&& read) {
+    const Value::Array* items = fields.find_array(make_key(name));
     for (std::size_t i = 0; items != nullptr && i < items->size(); ++i) {
-      if (!read((*items)[i])) fields.fail(key(name), fmt::format("item {} has the wrong type", i));
+      if (!read((*items)[i])) fields.fail(make_key(name), fmt::format("item {} has the wrong type", i));
     }
   };
-  const auto texts = [](std::vector<std::string>& to) {
+  const auto make_text_reader = [](std::vector<std::string>& to) {
     return [&to](const Value& item) {
       const auto* text = item.get_if<std::string>();
       if (text != nullptr) to.push_back(*text);
@@ -330,28 +330,28 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
     };
   };
   // A file may name a special token that it does not have; the reader of GGUF warns.
-  const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
-    const auto* number = fields.get_if<std::uint64_t>(key(name));
+  const auto read_id = [&](std::string_view name) -> std::optional<std::int32_t> {
+    const auto* number = fields.get_if<std::uint64_t>(make_key(name));
     if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;
     return static_cast<std::int32_t>(*number);
   };
-  const auto flag = [&](std::string_view name) { return fields.read_boolean(key(name)); };
-  gguf.model = fields.read_text(key("model"), "");
-  gguf.pre = fields.read_text(key("pre"), "");
+  const auto read_boolean_key = [&](std::string_view name) { return fields.read_boolean(make_key(name)); };
+  gguf.model = fields.read_text(make_key("model"), "");
+  gguf.pre = fields.read_text(make_key("pre"), "");
   if (const auto* name = fields.get_if<std::string>("general.name")) gguf.general_name = *name;
-  list("tokens", texts(gguf.tokens));
-  list("merges", texts(gguf.merges));
-  list("scores", [&](const Value& item) {
+  read_list("tokens", make_text_reader(gguf.tokens));
+  read_list("merges", make_text_reader(gguf.merges));
+  read_list("scores", [&](const Value& item) {
     const auto* number = item.get_if<double>();
     if (number != nullptr) gguf.scores.push_back(static_cast<float>(*number));
     return number != nullptr;
   });
-  list("token_type", [&](const Value& item) {
+  read_list("token_type", [&](const Value& item) {
     const auto* number = item.get_if<std::uint64_t>();
     gguf.token_type.push_back(number != nullptr && *number < 100 ? static_cast<std::int32_t>(*number) : 0);
     return true;
   });
-  list("precompiled_charsmap", [&](const Value& item) {
+  read_list("precompiled_charsmap", [&](const Value& item) {
     const auto* byte = item.get_if<std::uint64_t>();
     const auto* negative = item.get_if<std::int64_t>();
     if (byte == nullptr && negative == nullptr) return false;
@@ -359,17 +359,17 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
         static_cast<char>(byte != nullptr ? static_cast<std::int64_t>(*byte & 0xFF) : *negative);
     return true;
   });
-  gguf.bos_token_id = id("bos_token_id");
-  gguf.eos_token_id = id("eos_token_id");
-  gguf.unknown_token_id = id("unknown_token_id");
-  gguf.padding_token_id = id("padding_token_id");
-  gguf.seperator_token_id = id("seperator_token_id");
-  gguf.cls_token_id = id("cls_token_id");
-  gguf.add_bos_token = flag("add_bos_token");
-  gguf.add_eos_token = flag("add_eos_token");
-  gguf.add_space_prefix = flag("add_space_prefix");
-  gguf.remove_extra_whitespaces = flag("remove_extra_whitespaces");
-  gguf.lowercase = flag("normalizer.lowercase");
+  gguf.bos_token_id = read_id("bos_token_id");
+  gguf.eos_token_id = read_id("eos_token_id");
+  gguf.unknown_token_id = read_id("unknown_token_id");
+  gguf.padding_token_id = read_id("padding_token_id");
+  gguf.seperator_token_id = read_id("seperator_token_id");
+  gguf.cls_token_id = read_id("cls_token_id");
+  gguf.add_bos_token = read_boolean_key("add_bos_token");
+  gguf.add_eos_token = read_boolean_key("add_eos_token");
+  gguf.add_space_prefix = read_boolean_key("add_space_prefix");
+  gguf.remove_extra_whitespaces = read_boolean_key("remove_extra_whitespaces");
+  gguf.lowercase = read_boolean_key("normalizer.lowercase");
   GgufTexts other = read_gguf_texts({attributes.begin(), attributes.end()}, {});
   gguf.chat_template = std::move(other.chat_template);
   gguf.tokenizer_config = std::move(other.tokenizer_config);

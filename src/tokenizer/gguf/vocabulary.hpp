@@ -1,7 +1,7 @@
 // Converts a GGUF file's tokenizer to a Vocabulary, with the pipeline that its tokenizer.json would have.
 //
-// GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, a pre-tokenizer (tokenizer.ggml.pre); tables define the
-// names.
+// GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, a pre-tokenizer (tokenizer.ggml.pre). vocabulary.cpp and
+// pre_tokenizers.cpp have a row for each name.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Each field holds the metadata key "tokenizer.ggml.*" of its name, general_name the key "general.name". A missing key
-// is empty.
+// Each field holds the value of the metadata key "tokenizer.ggml.*" of its name; general_name holds that of the key
+// "general.name". A field is empty if its key is missing.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; used by gpt2
@@ -43,8 +43,8 @@ struct GgufTokenizer {
   Attributes files = {};             // Vocabulary::files
 };
 
-// Reads the tokenizer in a model's attributes: the metadata of a GGUF file from which no vocabulary could be made.
-// std::nullopt if there is none. Throws invalid_file for wrong types.
+// Reads the tokenizer in a model's attributes: the metadata of a GGUF file from which Poise could not make a
+// vocabulary. Returns std::nullopt if there is no tokenizer. Throws invalid_file for wrong types.
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
@@ -62,7 +62,7 @@ inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
 bool is_gguf_tokenizer_key(std::string_view key);
 
 // Returns the ids of special tokens that llama.cpp assumes for this algorithm ("llama", ...) and pre-tokenizer if the
-// file does not name them. -1: none.
+// file does not name them. An id is -1 if llama.cpp assumes none.
 SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
 // Returns true when llama.cpp finds texts of tokens of this type anywhere in a prompt: control, user-defined and
@@ -81,7 +81,7 @@ Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::str
 std::optional<Vocabulary> make_vocabulary(const Model& model);
 
 // Converts a GGUF tokenizer. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for
-// lists of different lengths, an id outside the vocabulary, and merges that are not two tokens.
+// lists of different lengths, an id outside the vocabulary, and a merge without a space.
 Vocabulary make_vocabulary(GgufTokenizer gguf);
 
 }  // namespace poise

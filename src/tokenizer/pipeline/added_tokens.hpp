@@ -1,5 +1,5 @@
-// Finds added tokens: texts that are always tokens, wherever the other steps would cut. The leftmost counts first, and
-// of several at one place the longest.
+// Finds added tokens: texts that are always tokens, wherever other steps would cut. If several match, the leftmost
+// counts, and at one place the longest.
 #pragma once
 
 #include <string>

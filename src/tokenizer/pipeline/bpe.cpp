@@ -1,7 +1,6 @@
 // Implements byte pair encoding by a list of merges, as in tokenizer.json:
 //
-//   1. Cut the piece into characters. Each becomes its token, the tokens of its bytes (byte_fallback), or the unknown
-//   one.
+//   1. Cut the piece into characters. Each becomes its token, its bytes (byte_fallback), or the unknown token.
 //   2. Merge the neighbours of the lowest rank, the leftmost of equal ones, until no two neighbours merge.
 //
 // An encoder asks merges.hpp once for each pair, and caches the answer.

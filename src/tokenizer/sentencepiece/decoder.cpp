@@ -1,8 +1,8 @@
 // Implements SentencePiece's decoding, for all of its algorithms. A denormalizer, if there is one, then changes the
 // text.
 //
-// Byte tokens are bytes, and invalid ones become U+FFFD; U+2581 is a space; the space that encoding puts in front is
-// dropped.
+// Byte tokens become bytes, and invalid bytes U+FFFD. U+2581 becomes a space. The decoder drops the space that encoding
+// puts in front.
 #include "tokenizer/sentencepiece/encoder.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kUnknownText = " \xe2\x81\x87 ";  // what SentencePiece prints for the unknown token
+constexpr std::string_view kUnknownText = " \xe2\x81\x87 ";  // SentencePiece prints this for the unknown token
 
 void append_with_spaces(std::string_view text, std::string& out) {
   for (std::size_t at = text.find(kSpaceSymbol); at != std::string_view::npos; at = text.find(kSpaceSymbol)) {
@@ -65,8 +65,8 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // Appends a piece without the space in front that encode() adds. If superfluous spaces are removed, drops all in
-  // front.
+  // Appends a piece without the space in front that encode() adds. If encoding removes superfluous spaces, drops one
+  // from each piece until some text is left.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {
@@ -77,7 +77,7 @@ class SentencePieceDecoder final : public TextDecoder {
     append_with_spaces(piece, text);
   }
 
-  // Decodes byte tokens. With `at_end`, no further byte follows.
+  // Appends the complete characters of `bytes_`. With `at_end`, no byte follows, so the others become U+FFFD.
   void append_bytes(bool at_end, std::string& text) {
     std::string_view rest = bytes_;
     while (!rest.empty() && (at_end || measure_incomplete_tail(rest) < rest.size())) {

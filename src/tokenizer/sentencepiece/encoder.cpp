@@ -48,7 +48,7 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       normalizer_(read_normalizer_rules(vocabulary), &user_defined_) {
   if (const auto rules = read_denormalizer_rules(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   bytes_.fill(-1);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) index_token(static_cast<TokenId>(id));
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
@@ -92,7 +92,7 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   after_unknown_ = unknown;
 }
 
-// Returns true when there are tokens for the bytes. SentencePiece's files have all of them or none, others have some.
+// Returns true when all bytes of the piece have tokens. SentencePiece's files have 256 byte tokens or none.
 bool SentencePieceEncoder::has_byte_tokens(std::string_view piece) const {
   return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }
@@ -102,7 +102,7 @@ TokenId SentencePieceEncoder::find(std::string_view piece) const {
   return pieces_.find(piece).value_or(vocabulary_.unk_id);
 }
 
-void SentencePieceEncoder::add(TokenId id) {
+void SentencePieceEncoder::index_token(TokenId id) {
   const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
   if (is_piece(type(id))) {
     if (type(id) == TokenType::user_defined && !text.empty()) user_defined_.add(text, id);

@@ -4,10 +4,10 @@
 //      and spaces by U+2581; put one more U+2581 in front; remove superfluous spaces if the vocabulary asks for it.
 //      User-defined tokens stay as they are.
 //   2. Cut the text into pieces. The derived classes do this.
-//   3. Pieces become tokens; other pieces become their bytes, or one unknown token for each run.
+//   3. A piece becomes its token, or else the tokens of its bytes. A run of other pieces becomes one unknown token.
 //
-// If the vocabulary lists added tokens, their texts are cut out first, and each run between them is a separate text,
-// except that the vocabulary may ask for a space in front of the first run only.
+// If the vocabulary lists added tokens, the encoder cuts out their texts first. Each run between them is a separate
+// text, but the vocabulary may ask for a space in front of the first run only.
 #pragma once
 
 #include <array>
@@ -74,7 +74,7 @@ class SentencePieceEncoder : public TokenScheme {
   TokenId find(std::string_view piece) const;
 
  private:
-  void add(TokenId id);
+  void index_token(TokenId id);
   std::vector<TokenId> encode_runs(const AddedTokenFinder& finder, std::string_view text, std::string_view input) const;
   void encode_run(std::string_view text, bool first, Output& output) const;
   bool has_byte_tokens(std::string_view piece) const;

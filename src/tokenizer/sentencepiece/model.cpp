@@ -97,7 +97,7 @@ class SentencePieceReader {
 
   void read_trainer(Message message) {
     // An empty name means the default. SentencePiece compares names only up to a NUL.
-    const auto name = [&](std::string_view field, std::string& value) {
+    const auto read_name = [&](std::string_view field, std::string& value) {
       const std::string_view found = message.read_text(field);
       if (!found.empty()) value = found.substr(0, found.find('\0'));
     };
@@ -106,10 +106,10 @@ class SentencePieceReader {
         case 3: trainer_.type = read_model_type(message); break;
         case 24: trainer_.space_as_suffix = message.read_boolean("treat_whitespace_as_suffix"); break;
         case 35: trainer_.byte_fallback = message.read_boolean("byte_fallback"); break;
-        case 45: name("unk_piece", trainer_.unk); break;
-        case 46: name("bos_piece", trainer_.bos); break;
-        case 47: name("eos_piece", trainer_.eos); break;
-        case 48: name("pad_piece", trainer_.pad); break;
+        case 45: read_name("unk_piece", trainer_.unk); break;
+        case 46: read_name("bos_piece", trainer_.bos); break;
+        case 47: read_name("eos_piece", trainer_.eos); break;
+        case 48: read_name("pad_piece", trainer_.pad); break;
         default: break;
       }
     }
@@ -245,7 +245,7 @@ Vocabulary read_sentencepiece(const Source& source) {
 
 namespace {
 
-protobuf::MessageWriter make_message(std::string_view name, const NormalizerRules& rules) {
+protobuf::MessageWriter make_normalizer_message(std::string_view name, const NormalizerRules& rules) {
   protobuf::MessageWriter message;
   if (!name.empty()) message.append_text(1, name);
   if (!rules.charsmap.empty()) message.append_text(2, rules.charsmap);
@@ -288,9 +288,9 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
       trainer.append_text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
   }
   model.append_message(2, trainer);
-  model.append_message(3, make_message(vocabulary.normalizer, rules));
+  model.append_message(3, make_normalizer_message(vocabulary.normalizer, rules));
   if (const auto denormalizer = read_denormalizer_rules(vocabulary))
-    model.append_message(5, make_message("", *denormalizer));
+    model.append_message(5, make_normalizer_message("", *denormalizer));
   return model.release();
 }
 

@@ -1,6 +1,6 @@
 // Reads and writes SentencePiece's tokenizer.model.
 //
-// The file is one protocol buffer message (syntax/protobuf.hpp), ModelProto. The fields read here:
+// The file is one protocol buffer message (syntax/protobuf.hpp), ModelProto. Poise reads these fields:
 //
 //   ModelProto     1 pieces (repeated)   2 trainer_spec   3 normalizer_spec   5 denormalizer_spec
 //   SentencePiece  1 piece (text)   2 score (float)   3 type (1 normal, 2 unknown, 3 control, 4 user_defined, 5 unused,
@@ -10,7 +10,7 @@
 //   NormalizerSpec 1 name   2 precompiled_charsmap   3 add_dummy_prefix   4 remove_extra_whitespaces
 //                  5 escape_whitespaces
 //
-// Other fields are skipped. Token ids are the order of the pieces.
+// It skips other fields. The id of a token is the position of its piece.
 #pragma once
 
 #include <string>
@@ -20,16 +20,17 @@
 
 namespace poise {
 
-// bos_id, eos_id and pad_id are the control pieces with those names and get the types bos, eos and pad; -1 if missing.
-// Vocabulary::normalizer is "identity" only if text is tokenized unchanged; otherwise it names the normalization that
-// Poise would have to apply.
+// Returns the vocabulary in the file. bos_id, eos_id and pad_id are those of the control pieces that TrainerSpec names,
+// or -1; these pieces get the types bos, eos and pad. Vocabulary::normalizer is "identity" if the file has no charsmap,
+// and otherwise the name that the file gives to it, or "precompiled".
 //
 // Throws invalid_file, naming the field and its offset, where SentencePiece rejects the file, too (no unknown piece, an
 // empty or repeated piece, missing byte pieces); unsupported for word and character models.
 Vocabulary read_sentencepiece(const Source& source);
 
-// Returns the file of a vocabulary. Its normalizer is identity, whatever the vocabulary has; SentencePiece rejects the
-// file where read_sentencepiece() does. Requires: the vocabulary's kind is one of SentencePiece's.
+// Returns the file of a vocabulary, with its normalizer and denormalizer. SentencePiece rejects the file where
+// read_sentencepiece() does. Throws what read_normalizer_rules() throws. Requires: the vocabulary's kind is one of
+// SentencePiece's.
 std::string write_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -30,7 +30,7 @@ std::string read_charsmap(const Fields& normalizer) {
   return *rules;
 }
 
-bool reads_prepend_first(const Fields& pipeline) {
+bool read_prepend_first(const Fields& pipeline) {
   const auto scheme = pipeline.read_text(kScheme);
   if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
   return scheme.has_value();
@@ -46,7 +46,7 @@ NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary) {
           .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
           .escape_whitespaces = pipeline.read_boolean(kEscape, true),
           .treat_whitespace_as_suffix = pipeline.read_boolean(kSuffix, false),
-          .prepend_first = reads_prepend_first(pipeline)};
+          .prepend_first = read_prepend_first(pipeline)};
 }
 
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary) {
@@ -96,7 +96,7 @@ SentencePieceNormalizer::Chunk SentencePieceNormalizer::find_first_chunk(std::st
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
 }
 
-bool SentencePieceNormalizer::puts_space(std::string_view text, bool first, bool removed) const {
+bool SentencePieceNormalizer::needs_added_space(std::string_view text, bool first, bool removed) const {
   if (!rules_.add_dummy_prefix || !rules_.prepend_first) return rules_.add_dummy_prefix;
   if (removed) return true;  // one of the spaces stays
   const std::string_view start = find_first_chunk(text).text;
@@ -113,7 +113,7 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool first
   }
   if (text.empty()) return out;
   out.reserve(text.size() + text.size() / 4);
-  const bool space = puts_space(text, first, text.size() < size);
+  const bool space = needs_added_space(text, first, text.size() < size);
   if (space && !rules_.treat_whitespace_as_suffix) out += space_;
   bool after_space = rules_.remove_extra_whitespaces;
   std::size_t chunks = 0;

@@ -40,7 +40,7 @@ struct NormalizerRules {
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 
-// Each function stores rules in a vocabulary, but only where they differ from the defaults.
+// Each function stores rules in a vocabulary. set_normalizer() adds only those keys that differ from the defaults.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 void set_prepend_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.
@@ -66,8 +66,8 @@ class SentencePieceNormalizer {
     std::string_view text;
   };
   Chunk find_first_chunk(std::string_view text) const;
-  // Returns true if a space is put in front. `removed` is true if superfluous spaces have been removed.
-  bool puts_space(std::string_view text, bool first, bool removed) const;
+  // Returns true if a space is added to the text. `removed` is true if spaces at its front have been removed.
+  bool needs_added_space(std::string_view text, bool first, bool removed) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
 
   CharsMap charsmap_;
