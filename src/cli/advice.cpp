@@ -52,7 +52,7 @@ std::string describe_remedy(const Remedy& remedy, const std::vector<Remedy>& all
 }
 
 // Returns the error's text, with the library's name of an option replaced by the command's: "--strip-prefix".
-std::string add_option_names(const Error& error) {
+std::string translate_option_name(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
   const auto* option = std::ranges::find_if(
@@ -62,7 +62,7 @@ std::string add_option_names(const Error& error) {
   return "--" + text;
 }
 
-// Some commands read only files of this machine, and look for a URL among them.
+// Returns the advice to download a URL that a command took for a local file; the error's text if a server has answered.
 std::string advise_for_url(const std::string& url, const std::string& text) {
   if (text.find("cannot open") == std::string::npos) return text;  // the server has answered
   if (url.starts_with("hf://"))
@@ -84,7 +84,7 @@ std::string make_advice(const std::vector<Remedy>& remedies) {
 }
 
 std::string add_advice(const Error& error) {
-  const std::string text = add_option_names(error);
+  const std::string text = translate_option_name(error);
   if (error.kind() == ErrorKind::not_found && error.path() == "-")
     return "-: standard input cannot be read here; name a file";
   if (error.kind() == ErrorKind::not_found && is_url(error.path())) return advise_for_url(error.path(), text);

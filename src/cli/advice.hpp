@@ -1,4 +1,4 @@
-// Advice on errors: the library's remedies as options of the command.
+// Turns the library's remedies for errors into advice: options of the command.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ std::string make_advice(const std::vector<Remedy>& remedies);
 // Returns the error's text, followed by the advice.
 std::string add_advice(const Error& error);
 
-// Runs `work`. Adds the path to errors about files that do not name one.
+// Runs `work`, and adds the path to its errors about files that have no path.
 void add_path_to_errors(const std::string& path, const std::function<void()>& work);
 
 }  // namespace poise::cli

@@ -46,7 +46,7 @@ struct ModelSize {
 };
 
 // Returns the share of a layer's experts that compute a token; 1 without experts.
-double find_expert_share(const Model& model) {
+double compute_expert_share(const Model& model) {
   const auto find = [&](std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       const auto* number = model.config_json.get_if<std::uint64_t>(key);
@@ -59,12 +59,12 @@ double find_expert_share(const Model& model) {
   return used > 0 && all >= used ? used / all : 1;
 }
 
-// Measures a model. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is the output
-// matrix, too.
+// Returns the sizes. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is the
+// output matrix, too.
 ModelSize measure_size(const Model& model) {
   ModelSize size;
   const bool has_output = model.find("lm_head.weight") != nullptr;
-  const double expert_share = find_expert_share(model);
+  const double expert_share = compute_expert_share(model);
   for (const Tensor& tensor : model.tensors()) {
     std::uint64_t bytes = 0;
     for (const Part& part : tensor.parts) bytes += part.blob->size();
@@ -90,7 +90,7 @@ struct Timing {
 
   // Returns a quantile of the rounds' tokens per second: that of the slowest round if `share` is 0, of the fastest if
   // it is 1.
-  double find_rate(double share) const {
+  double compute_rate(double share) const {
     std::vector<double> sorted = seconds;
     std::ranges::sort(sorted, std::greater());
     const auto last = static_cast<double>(sorted.size() - 1);
@@ -98,7 +98,7 @@ struct Timing {
     const auto high = static_cast<std::size_t>(std::ceil(share * last));
     return static_cast<double>(tokens) * 2 / (sorted[low] + sorted[high]);
   }
-  double median() const { return find_rate(0.5); }
+  double compute_median_rate() const { return compute_rate(0.5); }
 
   // Returns llama-bench's name: "pp512" for a prompt of 512 tokens, "tg64@d8192" for 64 tokens generated after 8,192.
   std::string make_test_name() const {
@@ -124,7 +124,7 @@ std::string read_processor_name() {
 }
 
 // Names the instructions of the kernels: "AVX2", or "AVX3_ZEN4 and AMX".
-std::string name_instructions() {
+std::string describe_instructions() {
   // On arm64, the products use NEON on each processor (CMakeLists.txt).
   constexpr std::int64_t kNotInProducts = HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128;
   const auto best = static_cast<std::uint64_t>(hwy::SupportedTargets() & ~kNotInProducts);
@@ -184,10 +184,10 @@ class Bench {
     return timing;
   }
 
-  double compute_flops(const Timing& timing) const { return 2 * size_.token_elements * timing.median(); }
+  double compute_flops(const Timing& timing) const { return 2 * size_.token_elements * timing.compute_median_rate(); }
 
   // Returns the bytes of weights that are read in a second while a text is generated.
-  double compute_bytes(const Timing& timing) const { return size_.token_bytes * timing.median(); }
+  double compute_byte_rate(const Timing& timing) const { return size_.token_bytes * timing.compute_median_rate(); }
 
   void print_table(const std::vector<Timing>& timings) const {
     fmt::print("{}: {} parameters in {}\n", make_printable(options_.model.path), group_digits(size_.elements),
@@ -195,7 +195,7 @@ class Bench {
     const std::string processor = read_processor_name();
     fmt::print("{}{} thread{}, {}; they read {} of memory\n\n",
                processor.empty() ? "" : make_printable(processor) + ", ", threads_, threads_ == 1 ? "" : "s",
-               name_instructions(), format_rate(static_cast<std::uint64_t>(read_rate_), 1));
+               describe_instructions(), format_rate(static_cast<std::uint64_t>(read_rate_), 1));
     // Smaller models may fit the processor's cache, so the memory's speed does not limit them.
     constexpr double kLeastBytes = 256e6;
     const bool shows_memory = size_.token_bytes >= kLeastBytes;
@@ -203,10 +203,10 @@ class Bench {
                 {false, true, true, true, true, true, true, true});
     for (const Timing& timing : timings) {
       table.add({std::string(timing.name), std::to_string(timing.tokens), std::to_string(timing.depth),
-                 fmt::format("{:.1f}", timing.median()), fmt::format("{:.1f}", timing.find_rate(0)),
-                 fmt::format("{:.1f}", timing.find_rate(1)), fmt::format("{:.1f}", compute_flops(timing) / 1e9),
+                 fmt::format("{:.1f}", timing.compute_median_rate()), fmt::format("{:.1f}", timing.compute_rate(0)),
+                 fmt::format("{:.1f}", timing.compute_rate(1)), fmt::format("{:.1f}", compute_flops(timing) / 1e9),
                  shows_memory && timing.name == kGenerate
-                     ? fmt::format("{:.0f} %", 100 * compute_bytes(timing) / read_rate_)
+                     ? fmt::format("{:.0f} %", 100 * compute_byte_rate(timing) / read_rate_)
                      : ""});
     }
     fmt::print("{}", table.text());
@@ -220,7 +220,7 @@ class Bench {
     json->write_member("bytes", size_.bytes);
     json->write_member("bytes_per_token", size_.token_bytes);
     json->write_member("processor", read_processor_name());
-    json->write_member("instructions", name_instructions());
+    json->write_member("instructions", describe_instructions());
     json->write_member("threads", std::uint64_t{threads_});
     json->write_member("memory_bytes_per_second", read_rate_);
     json.write_list("rows", timings, [&](const Timing& timing) {
@@ -228,9 +228,9 @@ class Bench {
       json->write_member("test", timing.make_test_name());
       json->write_member("tokens", std::uint64_t{timing.tokens});
       json->write_member("depth", std::uint64_t{timing.depth});
-      json->write_member("tokens_per_second", timing.median());
-      json->write_member("least", timing.find_rate(0));
-      json->write_member("most", timing.find_rate(1));
+      json->write_member("tokens_per_second", timing.compute_median_rate());
+      json->write_member("least", timing.compute_rate(0));
+      json->write_member("most", timing.compute_rate(1));
       json->write_member("samples", timing.list_rates());
       json->write_member("flops_per_second", compute_flops(timing));
       json->end_object();
@@ -252,11 +252,12 @@ void add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure how many tokens a second a model computes");
   command->add_option("MODEL", options->model.path, "Model file or directory")->required();
   constexpr std::size_t kMost = 1 << 24;
-  add_number(*command, "-p,--prompt", options->prompt, "Tokens of the prompt; 0: no prompt", {0, kMost});
-  add_number(*command, "-n,--max-tokens", options->generated, "Tokens to generate; 0: none", {0, kMost});
-  add_number(*command, "-d,--depth", options->depth, "Tokens that are in the cache before each round", {0, kMost});
-  add_number(*command, "-r,--rounds", options->rounds, "Measured rounds, after one to warm up; the median counts",
-             {1, 1000});
+  add_number_option(*command, "-p,--prompt", options->prompt, "Tokens of the prompt; 0: no prompt", {0, kMost});
+  add_number_option(*command, "-n,--max-tokens", options->generated, "Tokens to generate; 0: none", {0, kMost});
+  add_number_option(*command, "-d,--depth", options->depth, "Tokens that are in the cache before each round",
+                    {0, kMost});
+  add_number_option(*command, "-r,--rounds", options->rounds,
+                    "Measured rounds, after one to warm up; the median counts", {1, 1000});
   command->add_flag("--json", options->json, "Print the measurements as JSON");
   command->add_flag("--quiet", options->quiet, "No notes");
   add_session_options(*command, options->session);

@@ -46,7 +46,7 @@ constexpr std::string_view kHelpAfterCommands =
     "Ctrl-C ends an answer. //text sends /text.\n";
 
 // Returns the paths that begin with a text; those of directories end with a slash.
-std::vector<std::string> list_files_that_begin(std::string_view begin) {
+std::vector<std::string> list_files_with_prefix(std::string_view begin) {
   namespace fs = std::filesystem;
   const std::string folder(begin.substr(0, begin.rfind('/') + 1));
   const std::string_view name = begin.substr(folder.size());
@@ -82,8 +82,8 @@ class Chat {
       print_to_stderr("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
     while (true) {
       auto line = reader_.read_line(kYou);
-      if (!line && is_interrupted()) {
-        if (!goes_on_after_interrupt()) break;
+      if (!line && clear_interrupt()) {
+        if (!react_to_interrupt()) break;
         continue;
       }
       if (!line) {
@@ -130,7 +130,7 @@ class Chat {
          &Chat::set},
         {"save", "FILE", "write the conversation as JSON, as `poise run --messages` takes it", &Chat::save},
         {"load", "FILE", "continue a conversation that /save wrote", &Chat::load},
-        {"help", "", "show these commands", &Chat::help},
+        {"help", "", "show these commands", &Chat::print_help},
         {"exit", "", "end the conversation, as Ctrl-D does", &Chat::leave},
         {"quit", "", "the same as /exit", &Chat::leave},
     });
@@ -141,7 +141,7 @@ class Chat {
     check_generate_options(options_.generate);
     Model model = options_.model.open_model(options_.quiet);
     use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
-    use_built_in_template(options_.template_file, model, generate_, options_.quiet);
+    add_template_end(options_.template_file, model, generate_, options_.quiet);
     const auto weights = options_.model.load(model);
     require_tokens(*weights, generate_);
     SessionOptions session_options = options_.session;
@@ -153,7 +153,7 @@ class Chat {
 
   // Opens the history if a person types at a terminal. Lines of other inputs are not kept.
   std::optional<HistoryFile> open_history() const {
-    if (options_.no_history || cluster().size() > 1 || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+    if (options_.no_history || get_cluster().size() > 1 || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
       return std::nullopt;
     return HistoryFile();
   }
@@ -177,13 +177,14 @@ class Chat {
     } else if (line.substr(0, space) == "/set") {
       for (const std::string& name : list_settings()) add(name, last);
     } else if (line.starts_with("/save ") || line.starts_with("/load ")) {
-      return list_files_that_begin(last);
+      return list_files_with_prefix(last);
     }
     return words;
   }
 
-  // Returns false after a second Ctrl-C at an empty prompt; the first one prints how to leave.
-  bool goes_on_after_interrupt() {
+  // Reacts to Ctrl-C at the prompt. The first one at an empty prompt prints how to leave; after a second one, returns
+  // false.
+  bool react_to_interrupt() {
     print_now("\n");
     const bool is_second = std::exchange(has_interrupted_, reader_.was_empty());
     if (!has_interrupted_) return true;
@@ -192,12 +193,13 @@ class Chat {
     return true;
   }
 
-  // Returns true if Ctrl-C was pressed at the prompt.
-  bool is_interrupted() { return interrupts_ && interrupts_->take(); }
+  // Returns true if Ctrl-C was pressed at the prompt, and forgets it.
+  bool clear_interrupt() { return interrupts_ && interrupts_->clear(); }
 
-  // Returns true if the user gave up an unfinished message, by Ctrl-C or by Ctrl-D, which ends the conversation, too.
-  bool is_given_up() {
-    if (is_interrupted()) {
+  // Ends the line of an unfinished message that the user gave up, by Ctrl-C or by Ctrl-D, which ends the conversation,
+  // too. Returns false if the input is not a terminal.
+  bool end_unfinished_message() {
+    if (clear_interrupt()) {
       print_now("\n");
       return true;
     }
@@ -214,7 +216,7 @@ class Chat {
       text.erase(0, kQuotes.size());
       while (!text.ends_with(kQuotes)) {
         const auto next = reader_.read_line(". ");
-        if (!next && is_given_up()) return std::nullopt;
+        if (!next && end_unfinished_message()) return std::nullopt;
         if (!next) return text;
         (text += '\n') += *next;
       }
@@ -224,7 +226,7 @@ class Chat {
     while (text.ends_with('\\')) {
       text.back() = '\n';
       const auto next = reader_.read_line(". ");
-      if (!next && is_given_up()) return std::nullopt;
+      if (!next && end_unfinished_message()) return std::nullopt;
       if (!next) break;
       text += *next;
     }
@@ -238,7 +240,7 @@ class Chat {
     try {
       ChatSession::Answer answer;
       bool was_stopped = false;
-      if (cluster().size() == 1) {
+      if (get_cluster().size() == 1) {
         Interrupts interrupts;
         was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop); });
       } else {
@@ -274,7 +276,7 @@ class Chat {
     const std::string argument = line.substr(std::min(line.find_first_not_of(" \t", space), line.size()));
     const auto command = std::ranges::find(list_chat_commands(), name, &Command::name);
     if (command == list_chat_commands().end()) {
-      refuse_command(name);
+      print_unknown_command(name);
     } else if (!command->argument.empty() && command->argument.front() != '[' && argument.empty()) {
       print_message(fmt::format("/{} needs the name of a file", name));
     } else if (command->argument.empty() && !argument.empty()) {
@@ -290,7 +292,7 @@ class Chat {
     return true;
   }
 
-  static void refuse_command(const std::string& name) {
+  static void print_unknown_command(const std::string& name) {
     std::vector<std::string> names;
     for (const Command& command : list_chat_commands()) names.emplace_back(command.name);
     const std::string* const near = find_nearest(names, name);
@@ -298,15 +300,15 @@ class Chat {
                               near == nullptr ? "/help lists them" : "the nearest is /" + *near));
   }
 
-  // Prints that a command has changed something.
-  void confirm(std::string_view text) const {
+  // Prints what a command has changed, unless --quiet is given.
+  void print_confirmation(std::string_view text) const {
     if (!options_.quiet) print_to_stderr(fmt::format("{}\n", text));
   }
 
   bool regenerate(const std::string&) {
-    if (session_.messages() == 0) return complain_about_question();
+    if (session_.count_messages() == 0) return report_missing_question();
     if (generate_.sampling.temperature == 0) {
-      confirm("At temperature 0 the answer is the same; /set temperature 1 varies it.");
+      print_confirmation("At temperature 0 the answer is the same; /set temperature 1 varies it.");
     } else {
       ++generate_.sampling.seed;  // the same seed gives the same answer
     }
@@ -316,25 +318,26 @@ class Chat {
       has_question = made.has_value();
       return made.value_or(ChatSession::Answer());
     });
-    return has_question || complain_about_question();
+    return has_question || report_missing_question();
   }
 
-  static bool complain_about_question() {
+  static bool report_missing_question() {
     print_message("there is no question yet");
     return true;
   }
 
   bool undo(const std::string&) {
     const auto question = session_.undo();
-    if (!question) return complain_about_question();
+    if (!question) return report_missing_question();
     const auto* const text = question->get_if<std::string>();
-    confirm(fmt::format("Took back: {}", make_printable(shorten(text == nullptr ? to_json(*question) : *text, 60))));
+    print_confirmation(
+        fmt::format("Took back: {}", make_printable(shorten(text == nullptr ? to_json(*question) : *text, 60))));
     return true;
   }
 
   bool reset(const std::string&) {
     session_.reset();
-    confirm("A new conversation begins.");
+    print_confirmation("A new conversation begins.");
     return true;
   }
 
@@ -345,7 +348,7 @@ class Chat {
       return true;
     }
     session_.set_system(text == "\"\"" ? "" : text);
-    confirm(text == "\"\"" ? "The system message is removed." : "The system message is replaced.");
+    print_confirmation(text == "\"\"" ? "The system message is removed." : "The system message is replaced.");
     return true;
   }
 
@@ -356,22 +359,24 @@ class Chat {
   }
 
   bool save(const std::string& path) {
-    if (cluster().rank() != 0) return true;
+    if (get_cluster().rank() != 0) return true;
     AtomicFile file(path, false);
     const std::string text = session_.to_json();
     file.write(std::as_bytes(std::span(text)));
     file.commit();
-    confirm(fmt::format("Saved {} to {}.", format_count(session_.messages(), "message"), make_printable(path)));
+    print_confirmation(
+        fmt::format("Saved {} to {}.", format_count(session_.count_messages(), "message"), make_printable(path)));
     return true;
   }
 
   bool load(const std::string& path) {
     session_.load(read_text_file(path), path);
-    confirm(fmt::format("Loaded {} from {}.", format_count(session_.messages(), "message"), make_printable(path)));
+    print_confirmation(
+        fmt::format("Loaded {} from {}.", format_count(session_.count_messages(), "message"), make_printable(path)));
     return true;
   }
 
-  bool help(const std::string&) {
+  bool print_help(const std::string&) {
     std::string text;
     for (const Command& command : list_chat_commands())
       text += fmt::format("{:<20} {}\n", fmt::format("/{} {}", command.name, command.argument), command.help);

@@ -78,7 +78,7 @@ void ChatSession::load(std::string_view json, const std::string& name) {
   talk_ = std::move(loaded);
 }
 
-std::vector<TokenId> ChatSession::tokens() const { return session_.tokenizer().encode(chat_.render(talk_)); }
+std::vector<TokenId> ChatSession::encode() const { return session_.tokenizer().encode(chat_.render(talk_)); }
 
 std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
@@ -96,7 +96,7 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
     left_out += end - find_first_message();
     talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(find_first_message()),
                          talk_.messages.begin() + static_cast<std::ptrdiff_t>(end));
-    tokens = this->tokens();
+    tokens = encode();
   }
   return left_out;
 }
@@ -123,7 +123,7 @@ ChatSession::Answer ChatSession::answer(const Conversation& before, const Genera
                                         const std::function<void(std::string_view)>& on_text) {
   Answer answer;
   try {
-    std::vector<TokenId> all = tokens();
+    std::vector<TokenId> all = encode();
     if (all.empty())
       throw Error(ErrorKind::bad_argument, "the chat template renders the conversation to an empty text");
     answer.left_out = make_room(all);

@@ -42,16 +42,16 @@ class ChatSession {
   std::string system() const;
   // Replaces the system's message; an empty text removes it.
   void set_system(const std::string& text);
-  // Returns the conversation as load() reads it.
+  // Returns the conversation as JSON that load() reads.
   std::string to_json() const;
   // Replaces the conversation; errors show `name` as the path. Throws what parse_conversation() throws.
   void load(std::string_view json, const std::string& name);
-  std::size_t messages() const { return talk_.messages.size(); }
+  std::size_t count_messages() const { return talk_.messages.size(); }
   const Weights& weights() const { return session_.weights(); }
 
  private:
   std::size_t find_first_message() const;  // the index of the first message after the system's
-  std::vector<TokenId> tokens() const;
+  std::vector<TokenId> encode() const;
   // Answers the conversation, which ends with a question. Restores the conversation `before` if it throws, or if `stop`
   // is requested before the first token.
   Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
@@ -65,7 +65,7 @@ class ChatSession {
   Conversation talk_;
 };
 
-// The settings of the command /set: the options for generating text.
+// The command /set changes these settings: the options for generating text.
 
 // Returns the names of the settings: those of the command line, without dashes, such as "temperature" and "top-k".
 std::vector<std::string> list_settings();

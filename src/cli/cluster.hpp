@@ -1,4 +1,5 @@
-// Ranks of this command: the processes that mpirun started together, or one (cluster/communicator.hpp).
+// Shares values among the ranks of this command: the processes that mpirun started together, or one
+// (cluster/communicator.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@
 namespace poise::cli {
 
 // Sets the ranks, before any other call.
-void use_cluster(std::unique_ptr<Communicator> communicator);
-// Returns the ranks. Requires: use_cluster() was called.
-Communicator& cluster();
+void set_cluster(std::unique_ptr<Communicator> communicator);
+// Returns the ranks. Requires: set_cluster() was called.
+Communicator& get_cluster();
 
 // Returns true for commands that all ranks run. Rank 0 runs the other commands alone.
 bool is_run_by_all_ranks(std::string_view command);

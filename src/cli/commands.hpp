@@ -1,4 +1,4 @@
-// The commands of `poise`, one function and one file each.
+// Declares the commands of `poise`: each has one function and one file.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ void add_imatrix_command(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_help(CLI::App& app);
 
-// Functions that `poise convert` and `poise merge` call to report a conversion or a plan.
+// `poise convert` and `poise merge` call these functions to report a conversion or a plan.
 
 // Prints warnings, losses and decoded codes on standard error.
 void print_notes(const ConvertReport& report);
@@ -68,18 +68,18 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
 // Prints the plan as JSON (docs/plan.md).
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
 
-// Functions that print or make the JSON of `poise inspect --json`.
+// These functions print or make the JSON of `poise inspect --json`.
 
-// Prints the model that was opened at `path`, and the metadata keys of its file if they are given. Throws the errors of
-// finding the scale of an affine tensor.
+// Prints the model that was opened at `path`, and the metadata keys of its file if they are given. Throws what reading
+// the scale of an affine tensor throws.
 void print_inspection_json(const Model& model, const std::string& path,
                            const std::optional<std::vector<MetadataKey>>& keys);
 
-// Returns the sizes of a vocabulary, without its tokens.
+// Returns the number of tokens, the ids of special tokens, and the longest sequence.
 Attributes describe_vocabulary(const Vocabulary& vocabulary);
 
-// The functions of poise run --perplexity, which measures how well a model predicts texts, and how far its predictions
-// are from another model's.
+// `poise run --perplexity` measures how well a model predicts texts, and how far its predictions are from another
+// model's.
 
 struct PerplexityOptions {
   std::string file;                   // the file with texts, separated by empty lines; empty for no perplexity
@@ -97,7 +97,7 @@ std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<c
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress);
 
-// The functions of poise run --prompts, which answers many prompts from a file, several at a time.
+// `poise run --prompts` answers many prompts from a file, several at a time.
 
 struct PromptsOptions {
   std::string file;    // "-" for standard input; empty for no prompts
@@ -127,10 +127,9 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);
 
-// Mapped files that another program makes shorter while Poise reads them.
-
-// Sets a signal handler: from now on, reading a page that is missing ends the process with a message and exit code 1
-// instead of a core dump. (A program that uses the library can avoid this signal with IoMode::read.)
+// Sets a signal handler: from now on, a mapped file that another program shortens while Poise reads it ends the process
+// with a message and exit code 1, instead of a core dump. (A program that uses the library can avoid this signal with
+// IoMode::read.)
 void report_files_that_shrink();
 
 }  // namespace poise::cli

@@ -15,7 +15,7 @@ namespace poise::cli {
 namespace {
 
 // Returns the names of the built-in templates: "chatml, llama2, ...".
-std::string list_built_ins() {
+std::string join_built_in_names() {
   std::vector<std::string_view> names;
   for (const BuiltInTemplate& row : get_built_in_templates()) names.push_back(row.name);
   return fmt::format("{}", fmt::join(names, ", "));
@@ -29,7 +29,8 @@ std::string read_template_file(const std::string& path) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file and no built-in template of that name: {}", list_built_ins()), path);
+                fmt::format("there is no such file and no built-in template of that name: {}", join_built_in_names()),
+                path);
   }
 }
 
@@ -58,16 +59,18 @@ void add_end_token(Model& model, TokenId token) {
 }  // namespace
 
 void add_template_option(CLI::App& command, std::string& given) {
-  add_text(command, "--template", given, "FILE|NAME",
-           fmt::format("A chat template in place of the model's own: a file with Jinja, as Hugging Face has it, or the "
-                       "name of a built-in one: {}",
-                       list_built_ins()));
+  add_text_option(
+      command, "--template", given, "FILE|NAME",
+      fmt::format("A chat template in place of the model's own: a file with Jinja, as Hugging Face has it, or the "
+                  "name of a built-in one: {}",
+                  join_built_in_names()));
 }
 
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts) {
-  auto* messages = add_text(command, "--messages", options.messages, "FILE",
-                            "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", \"tools\", "
-                            "...}, rendered with the model's chat template; - is standard input");
+  auto* messages =
+      add_text_option(command, "--messages", options.messages, "FILE",
+                      "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", \"tools\", "
+                      "...}, rendered with the model's chat template; - is standard input");
   add_template_option(command, options.template_file);
   auto* parse_special =
       command.add_flag("--parse-special", options.parse_special,
@@ -89,7 +92,7 @@ Attributes make_message(std::string_view role, std::string_view content) {
 
 Error ConversationOptions::make_error(const std::string& message) const {
   if (messages.empty()) return Error(ErrorKind::bad_argument, message);
-  return Error(ErrorKind::invalid_file, message, name_text_file(messages));
+  return Error(ErrorKind::invalid_file, message, get_input_name(messages));
 }
 
 Conversation read_conversation(const ConversationOptions& options) {
@@ -99,7 +102,7 @@ Conversation read_conversation(const ConversationOptions& options) {
     talk.messages.emplace_back(make_message("user", options.prompt));
     return talk;
   }
-  Conversation talk = parse_conversation(read_text_file(options.messages), name_text_file(options.messages));
+  Conversation talk = parse_conversation(read_text_file(options.messages), get_input_name(options.messages));
   if (options.no_generation_prompt) talk.add_generation_prompt = false;
   return talk;
 }
@@ -107,15 +110,15 @@ Conversation read_conversation(const ConversationOptions& options) {
 ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   if (find_built_in_template(given) != nullptr) return ChatTemplate::find(given, tokenizer);
-  if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_text_file(given));
+  if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, get_input_name(given));
   if (!has_chat_template(vocabulary))
     throw Error(
         ErrorKind::unsupported,
-        fmt::format("the model has no chat template: pass one with --template, a file or {}", list_built_ins()));
+        fmt::format("the model has no chat template: pass one with --template, a file or {}", join_built_in_names()));
   return ChatTemplate(vocabulary, has_tools);
 }
 
-void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet) {
+void add_template_end(const std::string& given, Model& model, GenerateOptions& options, bool quiet) {
   const BuiltInTemplate* const built_in = find_built_in_template(given);
   if (built_in == nullptr) return;
   const std::optional<Vocabulary> vocabulary = make_vocabulary(model);

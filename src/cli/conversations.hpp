@@ -1,4 +1,4 @@
-// Options of commands that take a conversation: --messages, and the template that renders it as text.
+// Adds options to commands that take a conversation: --messages, and the template that renders it as text.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,7 @@ ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer,
 // If `given` is a built-in template, ends generated texts where its answers end: at a token, which this adds to the
 // model's end tokens, else at a stop text. A note on standard error names special tokens that the vocabulary lacks.
 // Call this before load_weights().
-void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet);
+void add_template_end(const std::string& given, Model& model, GenerateOptions& options, bool quiet);
 // Returns the text of the conversation, rendered with the template.
 ChatText read_chat_text(const ConversationOptions& options, const Tokenizer& tokenizer);
 

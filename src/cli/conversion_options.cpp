@@ -39,8 +39,8 @@ void require_one_type(const ConvertOptions& options) {
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
-// Throws bad_argument for an unknown extension, as the library does, and adds the extension that the user probably
-// meant.
+// Throws bad_argument, naming the extension that the user probably meant, for an unknown extension that is similar to a
+// known one. The library reports the others.
 void require_known_extension(const ConversionArguments& options) {
   const std::filesystem::path path = options.output;
   const std::string extension = path.extension().string();
@@ -121,10 +121,10 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
 }
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
-  auto* quantize =
-      add_parsed(command, "--quantize", "TYPE", "Store matrices as codes of one of the types below; vectors become f32",
-                 [&options](const std::string& text) { parse_quantize(text, options); });
-  add_parsed(
+  auto* quantize = add_parsed_option(command, "--quantize", "TYPE",
+                                     "Store matrices as codes of one of the types below; vectors become f32",
+                                     [&options](const std::string& text) { parse_quantize(text, options); });
+  add_parsed_option(
       command, "--group-size", "N",
       "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)",
       [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); })
@@ -132,24 +132,25 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
   const auto require_budget = [&options](const std::string& option) {
     if (!options.budget) throw CLI::ValidationError(option, "only --quantize auto chooses types that fit it");
   };
-  auto* size = add_parsed(command, "--size", "SIZE",
-                          "With --quantize auto: choose types so that the output has at most this size: 4.2GB, 500MiB",
-                          [&options, require_budget](const std::string& text) {
-                            require_budget("--size");
-                            options.budget->bytes = parse_size(text);
-                            if (options.budget->bytes.value_or(0) == 0) refuse("--size", text, kSizeExpected);
-                          })
-                   ->needs(quantize);
-  add_parsed(command, "--bpw", "N",
-             "With --quantize auto: choose types so that the tensors have at most this many bits per weight",
-             [&options, require_budget](const std::string& text) {
-               require_budget("--bpw");
-               options.budget->bits_per_weight = parse_number_text<double>(text);
-               if (!(options.budget->bits_per_weight.value_or(0) > 0)) refuse("--bpw", text, "a number above 0");
-             })
+  auto* size =
+      add_parsed_option(command, "--size", "SIZE",
+                        "With --quantize auto: choose types so that the output has at most this size: 4.2GB, 500MiB",
+                        [&options, require_budget](const std::string& text) {
+                          require_budget("--size");
+                          options.budget->bytes = parse_size(text);
+                          if (options.budget->bytes.value_or(0) == 0) refuse("--size", text, kSizeExpected);
+                        })
+          ->needs(quantize);
+  add_parsed_option(command, "--bpw", "N",
+                    "With --quantize auto: choose types so that the tensors have at most this many bits per weight",
+                    [&options, require_budget](const std::string& text) {
+                      require_budget("--bpw");
+                      options.budget->bits_per_weight = parse_number_text<double>(text);
+                      if (!(options.budget->bits_per_weight.value_or(0) > 0)) refuse("--bpw", text, "a number above 0");
+                    })
       ->needs(quantize)
       ->excludes(size);
-  add_parsed(
+  add_parsed_option(
       command, "--text", "FILE",
       "With --quantize auto: weigh each matrix by what its errors change in the predictions for this text, whose "
       "first 512 tokens count; - is standard input",
@@ -164,9 +165,9 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
                   "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
       ->type_name("FILE")
       ->needs(quantize);
-  add_parsed_list(command, "--keep", "GLOB=TYPE",
-                  "Type for tensors whose name matches, in place of the type of --dtype or --quantize",
-                  [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
+  add_parsed_list_option(command, "--keep", "GLOB=TYPE",
+                         "Type for tensors whose name matches, in place of the type of --dtype or --quantize",
+                         [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
 }
 
 // Parses "PATTERN=NAME", divided at the last "=": regular expressions may contain others.
@@ -180,24 +181,24 @@ ConvertOptions::Rename parse_rename(const std::string& text) {
 void add_revision_options(CLI::App& command, ConversionArguments& options) {
   constexpr const char* kGroup = "Names, layers, vocabulary, keys";
   ConvertOptions& convert = options.convert;
-  add_parsed_list(
+  add_parsed_list_option(
       command, "--rename", "PATTERN=NAME",
       "Rename tensors whose name matches PATTERN: the k-th * of NAME is the text that the k-th * of PATTERN matched; "
       "re:REGEX=NAME takes a regular expression, whose groups are $1, $2",
       [&convert](const std::string& text) { convert.rename.push_back(parse_rename(text)); })
       ->allow_extra_args(false)
       ->group(kGroup);
-  add_text(command, "--strip-prefix", convert.strip_prefix, "TEXT", "Remove this from the beginning of names")
+  add_text_option(command, "--strip-prefix", convert.strip_prefix, "TEXT", "Remove this from the beginning of names")
       ->group(kGroup);
-  add_text(command, "--add-prefix", convert.add_prefix, "TEXT", "Put this in front of all names")->group(kGroup);
-  add_text(
+  add_text_option(command, "--add-prefix", convert.add_prefix, "TEXT", "Put this in front of all names")->group(kGroup);
+  add_text_option(
       command, "--layers", convert.layers, "RANGES",
       "Keep these layers and number them from 0: 0:12,16:32 (ranges exclude their ends); PREFIX=0:6 for another list "
       "of layers than the model's own")
       ->group(kGroup);
-  auto* size =
-      add_number(command, "--vocab-size", convert.vocab_size,
-                 "Keep the first N tokens, with their rows of the embedding and the output matrix", {1, kMaxTokens});
+  auto* size = add_number_option(command, "--vocab-size", convert.vocab_size,
+                                 "Keep the first N tokens, with their rows of the embedding and the output matrix",
+                                 {1, kMaxTokens});
   size->group(kGroup);
   command.add_flag("--drop-rows", convert.drop_rows, "Leave out the rows that no token of the vocabulary has")
       ->excludes(size)
@@ -209,10 +210,11 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
-  auto* sparse = add_choice<std::optional<Layout>, Layout>(
+  auto* sparse = add_choice_option<std::optional<Layout>, Layout>(
       command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
       "Store tensors that are mostly zeros as compressed rows (matrices) or coordinates (zt)");
-  add_number(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for --sparse", {0.0, 1.0})
+  add_number_option(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for --sparse",
+                    {0.0, 1.0})
       ->needs(sparse)
       ->type_name("0..1");
 }
@@ -228,7 +230,7 @@ void add_card_options(CLI::App& command, Card& card) {
       if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
       field = *std::move(day);
     };
-    add_parsed(command, name, "DATE", "YYYY-MM-DD; of a timestamp, the day", set)->group(kGroup);
+    add_parsed_option(command, name, "DATE", "YYYY-MM-DD; of a timestamp, the day", set)->group(kGroup);
   };
   add("--model-type", card.model_type, "Architecture, such as mistral");
   add("--base-model", card.base_model, "Name of the base model, such as mistralai/Mistral-7B-v0.1");
@@ -252,14 +254,15 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
       .add_option(output, options.output,
                   "File to write, or directory if the name ends in a slash; - is standard output, with --to")
       ->required();
-  add_text(command, "--to", convert_options.format, "FORMAT",
-           "Format to write (default: by the output's extension; huggingface for a directory)");
+  add_text_option(command, "--to", convert_options.format, "FORMAT",
+                  "Format to write (default: by the output's extension; huggingface for a directory)");
   const auto set_dtype = [&convert_options](const std::string& text) {
     convert_options.dtype = parse_cast_type(text);
     if (!convert_options.dtype) refuse("--dtype", text, "one of f32, f16, bf16 (or float32, float16, half, bfloat16)");
   };
-  add_parsed(command, "--dtype", "f32|f16|bf16",
-             "Type for floating-point tensors; without it they keep theirs if the format can hold it", set_dtype);
+  add_parsed_option(command, "--dtype", "f32|f16|bf16",
+                    "Type for floating-point tensors; without it they keep theirs if the format can hold it",
+                    set_dtype);
   add_pattern_options(command, convert_options.only, convert_options.skip, "Write");
   command.add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
@@ -277,8 +280,8 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
       ->excludes(dry_run);
   add_quantize_options(command, convert_options);
   add_revision_options(command, options);
-  add_text(command, "--dialect", convert_options.write.dialect, "NAME",
-           "Write a program's dialect of the format: alt.c, for alt (without tensors)");
+  add_text_option(command, "--dialect", convert_options.write.dialect, "NAME",
+                  "Write a program's dialect of the format: alt.c, for alt (without tensors)");
   add_sparse_options(command, convert_options);
   add_storage_options(command, convert_options.write);
   add_card_options(command, convert_options.card);

@@ -1,4 +1,4 @@
-// Options of the commands that convert a model: convert and merge.
+// Adds the options of the commands that convert a model: convert and merge.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ struct ConversionArguments {
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
 // Completes the options after parsing. Throws bad_argument for options that exclude each other, by their names on the
-// command line, and for an extension that no format has; and what parse_settings() throws.
+// command line, and for an extension that looks like a misspelled one; and what parse_settings() throws.
 void finish_conversion_options(ConversionArguments& options);
 
 // Throws bad_argument unless a command can write a file of this format to standard output: it is not a terminal, --json

@@ -68,7 +68,7 @@ void run_conversion(ConvertArguments& options) {
   options.convert.write.progress = make_progress(options.progress, "convert");
   const ConvertReport report = is_stream_or_url(options.input) || options.writes_stream()
                                    ? convert_stream(options)
-                                   : convert(options.input, options.output, options.convert, cluster());
+                                   : convert(options.input, options.output, options.convert, get_cluster());
   options.convert.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_report_json(report, options.input);
   const bool quiet = options.progress.quiet;

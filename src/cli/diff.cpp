@@ -133,12 +133,12 @@ void print_json(const DiffReport& report) {
   json.finish();
 }
 
-void compare(DiffArguments& options) {
+void run_diff(DiffArguments& options) {
   const Model a = open_model(options.a, options.read);
   const Model b = open_model(options.b, options.read);
-  for (const Model* const model : {&a, &b}) require_same_headers(*model, cluster());
+  for (const Model* const model : {&a, &b}) require_same_headers(*model, get_cluster());
   options.diff.progress = make_progress(options.progress, "diff");
-  const DiffReport report = diff(a, b, options.diff, cluster());
+  const DiffReport report = diff(a, b, options.diff, get_cluster());
   options.diff.progress = {};  // the destructor of the old callback erases the bar
   if (options.json) {
     print_json(report);
@@ -158,15 +158,15 @@ void add_diff(CLI::App& app) {
   command->add_option("B", options->b, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the differences as JSON");
   add_pattern_options(*command, options->diff.only, options->diff.skip, "Compare");
-  add_number(*command, "--tolerance", options->diff.tolerance, "Numbers that differ by at most this are equal",
-             {0.0, std::numeric_limits<double>::max()});
+  add_number_option(*command, "--tolerance", options->diff.tolerance, "Numbers that differ by at most this are equal",
+                    {0.0, std::numeric_limits<double>::max()});
   command->add_flag("--values", options->diff.values,
                     "Compare names, shapes and numbers alone: metadata and types do not count");
   command->add_flag_callback(
       "--no-verify", [options] { options->diff.verify = false; }, "Trust the files: do not check their digests");
   add_progress_options(*command, options->progress, "Print nothing: the exit code is the answer");
   add_read_options(*command, options->read);
-  command->callback([options] { compare(*options); });
+  command->callback([options] { run_diff(*options); });
 }
 
 }  // namespace poise::cli

@@ -35,7 +35,7 @@ std::string_view describe_action(EditReport::Way way, bool is_dry_run) {
   return {};
 }
 
-EditReport make_edit(const EditArguments& options) {
+EditReport edit_or_copy(const EditArguments& options) {
   if (options.copy || !options.output.empty())
     return edit_copy(options.path, options.output, options.changes, options.changes.force);
   try {
@@ -47,9 +47,9 @@ EditReport make_edit(const EditArguments& options) {
   }
 }
 
-void run(EditArguments& options) {
+void run_edit(EditArguments& options) {
   options.changes.set = parse_settings(options.set);
-  const EditReport report = make_edit(options);
+  const EditReport report = edit_or_copy(options);
   const bool is_dry_run = options.changes.dry_run;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", make_printable(options.path), options.changes.set.size(),
              report.added.empty() ? "" : make_printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
@@ -78,14 +78,14 @@ void add_edit(CLI::App& app) {
   auto* copy = command->add_flag(
       "--copy", options->copy,
       "Put an edited copy in the place of PATH: a link, as in the Hugging Face cache, is replaced, not followed");
-  add_text(*command, "-o,--output", options->output, "FILE",
-           "Write the edited copy to this file, and leave PATH as it is")
+  add_text_option(*command, "-o,--output", options->output, "FILE",
+                  "Write the edited copy to this file, and leave PATH as it is")
       ->excludes(copy);
   command->add_flag("--force", options->changes.force,
                     "Edit even if verify would then fail, or the configuration or vocabulary would be lost; replace an "
                     "existing output");
   command->add_flag("--dry-run", options->changes.dry_run, "Report what would change; write nothing");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_edit(*options); });
 }
 
 }  // namespace poise::cli

@@ -52,7 +52,7 @@ class Embed {
     constexpr std::size_t kTogether = 64;
     TextLines lines;
     std::vector<Tokens> texts;
-    while (const auto text = lines.next()) {
+    while (const auto text = lines.read_next()) {
       texts.push_back(encode_input(*text, lines.name()));
       if (texts.size() == kTogether) print_vectors(std::exchange(texts, {}));
     }
@@ -98,15 +98,15 @@ void add_embed(CLI::App& app) {
   auto* lines = command->add_flag(
       "--jsonl", options->lines,
       "Read one JSON string per line from standard input, and print one {\"embedding\", \"tokens\"} per line");
-  add_parsed(*command, "--tokens", "IDS", "Token ids in place of a text: 1,2,3",
-             [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); })
+  add_parsed_option(*command, "--tokens", "IDS", "Token ids in place of a text: 1,2,3",
+                    [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); })
       ->excludes(lines)
       ->excludes(text);
-  add_choice(*command, "--pooling", options->embed.pooling,
-             std::vector<std::pair<std::string_view, Pooling>>{{"last", Pooling::last}, {"mean", Pooling::mean}},
-             "Use the hidden state of the last token, or the mean over all tokens")
+  add_choice_option(*command, "--pooling", options->embed.pooling,
+                    std::vector<std::pair<std::string_view, Pooling>>{{"last", Pooling::last}, {"mean", Pooling::mean}},
+                    "Use the hidden state of the last token, or the mean over all tokens")
       ->default_str("last");
-  add_number(
+  add_number_option(
       *command, "--layer", options->embed.layer,
       "The layer whose hidden states are used; 0 is the embedding (default: the last layer, after the final norm)");
   command->add_flag("--normalize", options->embed.normalize, "Divide the vector by its length");

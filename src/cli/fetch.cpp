@@ -58,13 +58,14 @@ void add_fetch(CLI::App& app) {
       ->add_option("URL", arguments->url,
                    "hf://ORG/NAME[@REVISION][/FILE]. An interrupted fetch goes on where it stopped")
       ->required();
-  add_text(*command, "-o,--output", arguments->output, "DIR",
-           "Write plain files to this directory (default: the Hub's cache, which HF_HUB_CACHE and HF_HOME choose)");
+  add_text_option(
+      *command, "-o,--output", arguments->output, "DIR",
+      "Write plain files to this directory (default: the Hub's cache, which HF_HUB_CACHE and HF_HOME choose)");
   command->add_option("--only", arguments->options.only, "Fetch only files that match; may be repeated")
       ->type_name("GLOB")
       ->take_all()
       ->allow_extra_args(false);
-  add_number(*command, "--parallel", arguments->options.parallel, "Files at once, at most 16", {1, 16});
+  add_number_option(*command, "--parallel", arguments->options.parallel, "Files at once, at most 16", {1, 16});
   command->add_flag("--force", arguments->options.overwrite, "Replace files in DIR whose content differs");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   add_progress_options(*command, arguments->progress, "Print only errors; no progress");

@@ -38,8 +38,8 @@ void print_json(const ModelHash& hash) {
 
 void print_hashes(const HashArguments& options) {
   const Model model = open_model(options.path, options.read);
-  require_same_headers(model, cluster());
-  const ModelHash result = hash(model, make_progress(options.progress, "hash"), cluster());
+  require_same_headers(model, get_cluster());
+  const ModelHash result = hash(model, make_progress(options.progress, "hash"), get_cluster());
   if (options.json) return print_json(result);
   for (const PartHash& part : result.parts)
     fmt::print("{}  {}/{}\n", part.sha256, make_printable(part.tensor), make_printable(part.role));

@@ -199,7 +199,7 @@ const CLI::App& find_chosen_command(const CLI::App& app) {
   return commands.empty() ? app : *commands.front();
 }
 
-std::string add_usage(const CLI::App& app, const std::string& problem) {
+std::string append_usage(const CLI::App& app, const std::string& problem) {
   return fmt::format("{}; usage: {}", problem, make_usage_line(find_chosen_command(app)));
 }
 
@@ -209,8 +209,8 @@ std::string describe_extras(const CLI::App& app) {
   for (const std::string& argument : find_chosen_command(app).remaining()) {
     if (argument != "--") extras.push_back(fmt::format("\"{}\"", make_printable(argument)));
   }
-  return add_usage(app,
-                   fmt::format("unexpected argument{}: {}", extras.size() == 1 ? "" : "s", fmt::join(extras, " ")));
+  return append_usage(app,
+                      fmt::format("unexpected argument{}: {}", extras.size() == 1 ? "" : "s", fmt::join(extras, " ")));
 }
 
 }  // namespace
@@ -219,13 +219,13 @@ std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return describe_extras(app);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    return add_usage(app, fmt::format("{} is missing", text.substr(0, text.find(" is required"))));
+    return append_usage(app, fmt::format("{} is missing", text.substr(0, text.find(" is required"))));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string name = find_option_name(text);
     if (text.ends_with(" missing")) return name + " needs a value";
     const CLI::Option* const option = find_chosen_command(app).get_option_no_throw(name);
     if (option == nullptr || !option->get_positional()) return name + " can be given only once";
-    return add_usage(app, fmt::format("{} is given both as an option and as an argument", name));
+    return append_usage(app, fmt::format("{} is given both as an option and as an argument", name));
   }
   for (const auto& [theirs, ours] : kPhrases) {
     const std::size_t at = text.find(theirs);

@@ -1,4 +1,4 @@
-// Help screens, in lines that fit the terminal.
+// Makes help screens, in lines that fit the terminal.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,6 @@ std::string make_usage_line(const CLI::App& command);
 // Returns the help of the whole command, even if a subcommand was parsed.
 std::string make_overview(const CLI::App& app);
 
-// Suggestions for misspelled commands and options.
-
 // Returns the name that the user probably meant, or null if no name is similar. A name is similar if at most one letter
 // in three differs, ignoring case and leading dashes, or if it begins with the given letters, three or more. The result
 // points into `names`.
@@ -35,8 +33,6 @@ void require_known_command(const CLI::App& app, std::string_view given);
 // Throws bad_argument with a suggestion for an unknown option of the chosen command. CLI11 lists it, and the value
 // after it, as unexpected arguments.
 void require_known_options(const CLI::App& app);
-
-// Messages of the option parser, in the form of all others.
 
 // Returns one sentence about arguments that do not fit the command: "--json cannot be used with --logits". For missing
 // and superfluous arguments it adds the usage line. Requires: the error does not ask for help.

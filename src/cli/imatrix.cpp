@@ -57,14 +57,14 @@ std::vector<std::filesystem::path> list_imatrix_inputs(const ImatrixArguments& o
   if (options.text.empty()) return inputs;
   if (options.text != "-") inputs.emplace_back(options.text);
   if (!is_stream_or_url(options.model.path)) {
-    const auto files = options.model.files();
+    const auto files = options.model.list_files();
     inputs.insert(inputs.end(), files.begin(), files.end());
   }
   return inputs;
 }
 
 // Returns the sums that an interrupted run has saved in the output file.
-std::optional<Imatrix> read_begun(const ImatrixArguments& options) {
+std::optional<Imatrix> read_saved_sums(const ImatrixArguments& options) {
   std::error_code error;
   if (!options.resume || !std::filesystem::exists(options.output, error)) return std::nullopt;
   Imatrix begun = read_imatrix(options.output);
@@ -96,7 +96,7 @@ Progress make_chunk_progress(const ProgressOptions& options, std::size_t bytes) 
 }
 
 Imatrix measure_text(ImatrixArguments& options, const std::optional<Imatrix>& before, bool& overwrite) {
-  const std::string name = name_text_file(options.text);
+  const std::string name = get_input_name(options.text);
   std::string text = read_text_file(options.text);
   if (text.ends_with('\n')) text.pop_back();  // llama.cpp drops it, too
   ImatrixOptions& measure = options.measure;
@@ -127,7 +127,7 @@ Imatrix measure_text(ImatrixArguments& options, const std::optional<Imatrix>& be
 }
 
 // Warns of experts that got no tokens, once for all matrices of a layer that lack the same experts.
-void print_gaps(const std::vector<ImatrixGap>& gaps) {
+void print_unused_experts(const std::vector<ImatrixGap>& gaps) {
   std::string last;
   for (const ImatrixGap& gap : gaps) {
     const std::string layer = gap.entry.substr(0, gap.entry.find('.', gap.entry.find('.') + 1));
@@ -152,12 +152,12 @@ void run_imatrix(ImatrixArguments& options) {
   check_imatrix_arguments(options);
   bool overwrite = options.force || options.resume;
   FileOutput::check_replaceable(options.output, overwrite, list_imatrix_inputs(options));
-  if (!options.text.empty()) options.measure.dataset = name_text_file(options.text);
-  std::optional<Imatrix> before = options.resume ? read_begun(options) : add_imatrix_files(options.earlier);
+  if (!options.text.empty()) options.measure.dataset = get_input_name(options.text);
+  std::optional<Imatrix> before = options.resume ? read_saved_sums(options) : add_imatrix_files(options.earlier);
   const Imatrix all = options.text.empty() ? *std::move(before) : measure_text(options, before, overwrite);
   save_imatrix(all, options.output, overwrite);
   const std::vector<ImatrixGap> gaps = find_imatrix_gaps(all);
-  if (!options.progress.quiet) print_gaps(gaps);
+  if (!options.progress.quiet) print_unused_experts(gaps);
   if (options.json) return print_json(options, all, gaps);
   if (options.progress.quiet) return;
   fmt::print("{}: sums of {}, {} of {} tokens\n", make_printable(options.output),
@@ -176,17 +176,19 @@ void add_imatrix_command(CLI::App& app) {
   command->add_option("OUT,-o,--output", options->output, "File to write: FILE.gguf, or FILE.dat in the older format")
       ->required()
       ->check(make_nonempty_check());
-  add_text(*command, "--in-file", options->earlier, "FILE",
-           "Add the sums of another importance matrix; may be repeated. Without MODEL and TEXT, only add files up")
+  add_text_option(
+      *command, "--in-file", options->earlier, "FILE",
+      "Add the sums of another importance matrix; may be repeated. Without MODEL and TEXT, only add files up")
       ->allow_extra_args(false);
   command->add_flag("--resume", options->resume,
                     "Continue after the chunks that the output has, if it exists: a run that --save-every has saved");
-  add_number(*command, "--save-every", options->measure.save_every,
-             "Write the output after every N chunks; 0: at the end");
-  add_number(*command, "--chunk-size", options->measure.chunk_size, "Tokens that are computed together", {16});
-  add_number(*command, "--chunks", options->measure.chunks, "Use at most N chunks of the text", {1});
+  add_number_option(*command, "--save-every", options->measure.save_every,
+                    "Write the output after every N chunks; 0: at the end");
+  add_number_option(*command, "--chunk-size", options->measure.chunk_size, "Tokens that are computed together", {16});
+  add_number_option(*command, "--chunks", options->measure.chunks, "Use at most N chunks of the text", {1});
   command->add_flag("--process-output", options->measure.output, "Measure the output matrix, too");
-  add_number(*command, "--threads", options->measure.threads, "The largest number of threads; 0: one per processor");
+  add_number_option(*command, "--threads", options->measure.threads,
+                    "The largest number of threads; 0: one per processor");
   command->add_flag("--exact", options->measure.exact, "Multiply in float32, without rounding to integers: slower");
   command->add_flag("--force", options->force, "Replace a file that exists");
   command->add_flag("--json", options->json, "Print an object: entries, chunks, experts without tokens");

@@ -78,7 +78,7 @@ void print_summary(const Model& model) {
     std::string type;
     Totals totals;
 
-    std::vector<std::string> row() const {
+    std::vector<std::string> make_row() const {
       return {make_printable(type), group_digits(totals.tensors), group_digits(totals.elements),
               group_digits(totals.bytes), totals.bytes ? format_bytes(*totals.bytes) : ""};
     }
@@ -97,10 +97,10 @@ void print_summary(const Model& model) {
   Table table({"type", "tensors", "elements", "bytes", ""}, {false, true, true, true, true});
   Sum total{"total", {}};
   for (const Sum& sum : sums) {
-    table.add(sum.row());
+    table.add(sum.make_row());
     total.totals.add(sum.totals);
   }
-  if (sums.size() > 1) table.add(total.row());
+  if (sums.size() > 1) table.add(total.make_row());
   fmt::print("\n{}", table.text());
 }
 
@@ -123,7 +123,7 @@ void print_keys(const std::vector<MetadataKey>& keys) {
   });
 }
 
-void print_interpreted(const Model& model) {
+void print_metadata(const Model& model) {
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", describe_vocabulary(*model.vocabulary));
@@ -138,10 +138,10 @@ void print_interpreted(const Model& model) {
 void print_text(const Model& model, const InspectArguments& options,
                 const std::optional<std::vector<MetadataKey>>& keys) {
   print_heading(model, options);
-  keys ? print_keys(*keys) : print_interpreted(model);
+  keys ? print_keys(*keys) : print_metadata(model);
   if (options.tensors) print_tensors(model, options.names_in_file);
   if (!model.warnings.empty()) fmt::print("\nwarnings\n");
-  for (const Finding& warning : model.warnings) fmt::print("  {}\n", make_printable(describe(warning)));
+  for (const Finding& warning : model.warnings) fmt::print("  {}\n", make_printable(describe_with_offset(warning)));
 }
 
 void inspect(const InspectArguments& options) {
@@ -171,8 +171,8 @@ void add_inspect(CLI::App& app) {
     options->names_in_file = names == "file";
     options->tensors = true;
   };
-  add_parsed(*command, "--names", "file|poise",
-             "List every tensor by its name in the file, such as GGUF's, or in Poise", choose_names);
+  add_parsed_option(*command, "--names", "file|poise",
+                    "List every tensor by its name in the file, such as GGUF's, or in Poise", choose_names);
   command->add_flag("--keys", options->keys,
                     fmt::format("List the file's own metadata keys with their types ({})",
                                 list_format_names([](const Format& format) { return format.keys != nullptr; })));

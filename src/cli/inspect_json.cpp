@@ -21,7 +21,7 @@ Attributes describe_attributes(const Tensor& tensor) {
   return map;
 }
 
-std::string_view name_change(StoredAs::Change change) {
+std::string_view describe_change(StoredAs::Change change) {
   switch (change) {
     case StoredAs::Change::rows_interleaved: return "rows_interleaved";
     case StoredAs::Change::one_added: return "one_added";
@@ -32,7 +32,7 @@ std::string_view name_change(StoredAs::Change change) {
 }
 
 Attributes describe_stored_as(const StoredAs& stored) {
-  Attributes map = {{"change", name_change(stored.change)}};
+  Attributes map = {{"change", describe_change(stored.change)}};
   if (stored.head_rows != 0) map.set("heads", stored.blob->size() / (stored.row_bytes * stored.head_rows));
   return map;
 }
@@ -52,12 +52,12 @@ class InspectionJson {
     if (const Attributes delta = summarize_delta(model); !delta.empty()) out_->write_member("delta", delta);
     out_->write_member("attributes", model.attributes);
     out_.write_list("warnings", model.warnings,
-                    [this](const Finding& warning) { out_->write_value(describe(warning)); });
-    if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { add(key); });
+                    [this](const Finding& warning) { out_->write_value(describe_with_offset(warning)); });
+    if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { write(key); });
     Totals totals;
     out_.write_list("tensors", model.tensors(), [&](const Tensor& tensor) {
       totals.add(tensor);
-      add(tensor);
+      write(tensor);
     });
     out_->write_key("totals");
     out_->begin_object();
@@ -70,7 +70,7 @@ class InspectionJson {
   }
 
  private:
-  void add(const MetadataKey& key) {
+  void write(const MetadataKey& key) {
     out_->begin_object();
     out_->write_member("key", key.key);
     out_->write_member("type", key.type);
@@ -78,7 +78,7 @@ class InspectionJson {
     out_->end_object();
   }
 
-  void add(const Tensor& tensor) {
+  void write(const Tensor& tensor) {
     out_->begin_object();
     out_->write_member("name", tensor.name);
     if (tensor.file_name) out_->write_member("file_name", *tensor.file_name);
@@ -88,11 +88,11 @@ class InspectionJson {
     out_->write_member("type", describe_stored_type(tensor));
     out_->write_member("bytes", make_number_or_null(count_bytes(tensor)));
     out_->write_member("elements", tensor.elements());
-    out_.write_list("parts", tensor.parts, [this](const Part& part) { add(part); });
+    out_.write_list("parts", tensor.parts, [this](const Part& part) { write(part); });
     out_->end_object();
   }
 
-  void add(const Part& part) {
+  void write(const Part& part) {
     const auto at = part.blob->stored();
     out_->begin_object();
     out_->write_member("role", std::string_view(part.role));

@@ -26,12 +26,12 @@ namespace poise::cli {
 namespace {
 
 // Sets a locale with UTF-8, because libedit drops characters that the locale does not have.
-void use_utf8() {
+void set_utf8_locale() {
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8")
     std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Binds a key to which libedit gives no function: Home, End, Delete, and Control with an arrow.
+// Binds a key that has no such function in libedit: Home, End, Delete, Control with an arrow, and Control-R.
 struct KeyBinding {
   const char* key;
   const char* function;
@@ -63,10 +63,10 @@ void LineReader::CloseEditor::operator()(::editline* editor) const { ::el_end(ed
 void LineReader::CloseHistory::operator()(struct ::history* lines) const { ::history_end(lines); }
 
 LineReader::LineReader(Completer completer, const std::vector<std::string>& earlier)
-    : is_terminal_(cluster().size() == 1 && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1),
+    : is_terminal_(get_cluster().size() == 1 && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1),
       completer_(std::move(completer)) {
   if (!is_terminal_) return;
-  use_utf8();
+  set_utf8_locale();
   editor_.reset(::el_init("poise", stdin, stdout, stderr));
   history_.reset(::history_init());
   if (!editor_ || !history_) throw std::bad_alloc();
@@ -76,7 +76,7 @@ LineReader::LineReader(Completer completer, const std::vector<std::string>& earl
   ::history(history_.get(), &event, H_SETUNIQUE, 1);
   EditLine* const editor = editor_.get();
   ::el_set(editor, EL_CLIENTDATA, this);
-  ::el_set(editor, EL_PROMPT, &show_prompt);
+  ::el_set(editor, EL_PROMPT, &get_prompt);
   ::el_set(editor, EL_SIGNAL, 1);
   ::el_set(editor, EL_EDITOR, "emacs");
   ::el_set(editor, EL_HIST, ::history, history_.get());
@@ -95,9 +95,9 @@ LineReader& LineReader::find_reader(::editline* editor) {
   return *static_cast<LineReader*>(data);
 }
 
-char* LineReader::show_prompt(::editline* editor) { return find_reader(editor).prompt_.data(); }
+char* LineReader::get_prompt(::editline* editor) { return find_reader(editor).prompt_.data(); }
 
-// Inserts the beginning that all candidates share. If they share none, lists them.
+// Inserts the letters that all candidates share after the typed ones. If they share none, lists the candidates.
 unsigned char LineReader::complete(::editline* editor, int) {
   LineReader& reader = find_reader(editor);
   const LineInfo* const info = ::el_line(editor);
@@ -167,12 +167,12 @@ void make_private_folders(const fs::path& folder) {
   fs::path made;
   for (const fs::path& part : folder) {
     made /= part;
-    ::mkdir(made.c_str(), kPrivateFolder);  // one that exists stays as it is
+    ::mkdir(made.c_str(), kPrivateFolder);  // a folder that exists stays as it is
   }
 }
 
 // Opens a file and makes it private. Returns no file if it is not a regular file of this user.
-FileDescriptor open_private(const std::string& path, int flags) {
+FileDescriptor open_private_file(const std::string& path, int flags) {
   FileDescriptor fd(::open(path.c_str(), flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK, kPrivateFile));
   struct stat status {};
   const bool is_ours = fd && ::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
@@ -210,7 +210,7 @@ HistoryFile::HistoryFile() {
   if (folder.empty()) return;
   make_private_folders(folder);
   path_ = (folder / "chat_history").string();
-  fd_ = open_private(path_, O_CREAT);
+  fd_ = open_private_file(path_, O_CREAT);
 }
 
 std::vector<std::string> HistoryFile::read() {
@@ -247,7 +247,7 @@ void HistoryFile::shorten(const std::vector<std::string>& texts) {
     ::unlink(temporary.c_str());
     return;
   }
-  fd_ = open_private(path_, 0);
+  fd_ = open_private_file(path_, 0);
 }
 
 namespace {
@@ -267,7 +267,7 @@ Interrupts::Interrupts() {
 
 Interrupts::~Interrupts() { ::sigaction(SIGINT, &before_, nullptr); }
 
-bool Interrupts::take() { return interrupted.exchange(false); }
+bool Interrupts::clear() { return interrupted.exchange(false); }
 
 bool Interrupts::run(const std::function<void(const std::stop_token& stop)>& work) {
   interrupted = false;

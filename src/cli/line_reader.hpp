@@ -1,4 +1,4 @@
-// Lines typed by a person, with editing, completion and history on a terminal.
+// Reads lines that a person types, with editing, completion and history on a terminal.
 #pragma once
 
 #include <csignal>
@@ -25,7 +25,7 @@ using Completer = std::function<std::optional<std::vector<std::string>>(std::str
 // Reads lines from standard input.
 class LineReader {
  public:
-  // `earlier` holds the first lines of the history, the oldest first.
+  // `earlier` fills the history, the oldest line first.
   explicit LineReader(Completer completer = {}, const std::vector<std::string>& earlier = {});
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -49,7 +49,7 @@ class LineReader {
     void operator()(struct ::history* lines) const;
   };
   static LineReader& find_reader(::editline* editor);
-  static char* show_prompt(::editline* editor);
+  static char* get_prompt(::editline* editor);
   static unsigned char complete(::editline* editor, int key);
 
   bool is_terminal_;
@@ -61,10 +61,9 @@ class LineReader {
   TextInput input_;
 };
 
-// The history: lines that were typed in earlier conversations, for the arrow keys.
-
-// Keeps the lines in a file that only its owner can read. Each is a JSON string, so that a text of several lines is one
-// entry. No error of the file ends a conversation: the history then stays empty.
+// Keeps the lines of earlier conversations, for the arrow keys, in a file that only its owner can read. Each line of
+// the file is a JSON string, so that a text of several lines is one entry. No error of the file ends a conversation:
+// the history then stays empty.
 class HistoryFile {
  public:
   // Opens $XDG_STATE_HOME/poise/chat_history, or ~/.local/state/poise/chat_history if the variable is not an absolute
@@ -83,9 +82,7 @@ class HistoryFile {
   FileDescriptor fd_;
 };
 
-// Ctrl-C stops one piece of work instead of the program.
-
-// Keeps Ctrl-C from ending the program while it exists.
+// Keeps Ctrl-C from ending the program while this object exists. Ctrl-C then stops one piece of work.
 class Interrupts {
  public:
   Interrupts();
@@ -93,8 +90,8 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // Returns true if Ctrl-C was pressed since the last call of take() or run().
-  bool take();
+  // Forgets Ctrl-C. Returns true if it was pressed since the last call of clear() or run().
+  bool clear();
 
   // Runs `work` with a token that Ctrl-C stops. Returns true if Ctrl-C was pressed.
   bool run(const std::function<void(const std::stop_token& stop)>& work);

@@ -34,7 +34,7 @@ struct LoraArguments {
   bool writes_stream() const { return output == "-" && !extract.dry_run; }
 };
 
-void require_paths(const LoraArguments& options, std::size_t count, std::string_view usage) {
+void require_path_count(const LoraArguments& options, std::size_t count, std::string_view usage) {
   if (options.paths.size() == count) return;
   throw Error(ErrorKind::bad_argument, fmt::format("expected {} path{} before the options, found {}; usage: {}", count,
                                                    count == 1 ? "" : "s", options.paths.size(), usage));
@@ -44,7 +44,7 @@ std::string describe_output(const LoraArguments& options) {
   return make_printable(options.output) + (options.extract.dry_run ? " (dry run, nothing is written)" : "");
 }
 
-std::string count_matrices(std::size_t count) {
+std::string format_matrix_count(std::size_t count) {
   return fmt::format("{} {}", group_digits(count), count == 1 ? "matrix" : "matrices");
 }
 
@@ -63,9 +63,10 @@ void print_extraction(const ExtractLoraReport& report, const LoraArguments& opti
                format_number(matrix.rms), fmt::format("{:.2f} %", 100 * matrix.captured)});
   }
   fmt::print("{}", table.text());
-  fmt::print("{}, {:.2f} % of the squared difference; {} {} equal; {} in {}\n", count_matrices(report.matrices.size()),
-             100 * report.captured, group_digits(report.equal), report.equal == 1 ? "tensor is" : "tensors are",
-             format_bytes(report.bytes_out), format_seconds(report.seconds));
+  fmt::print("{}, {:.2f} % of the squared difference; {} {} equal; {} in {}\n",
+             format_matrix_count(report.matrices.size()), 100 * report.captured, group_digits(report.equal),
+             report.equal == 1 ? "tensor is" : "tensors are", format_bytes(report.bytes_out),
+             format_seconds(report.seconds));
 }
 
 void print_extraction_json(const ExtractLoraReport& report, const LoraArguments& options) {
@@ -88,7 +89,7 @@ void print_extraction_json(const ExtractLoraReport& report, const LoraArguments&
 }
 
 void run_extract(LoraArguments& options) {
-  require_paths(options, 2, "poise lora extract BASE TUNED -o OUT [OPTIONS]");
+  require_path_count(options, 2, "poise lora extract BASE TUNED -o OUT [OPTIONS]");
   if (!options.base.empty())
     throw Error(ErrorKind::bad_argument,
                 "--base is an option of poise lora convert: extract takes BASE as an argument");
@@ -121,7 +122,7 @@ void print_conversion_json(const ConvertLoraReport& report, const LoraArguments&
 }
 
 void run_convert_lora(LoraArguments& options) {
-  require_paths(options, 1, "poise lora convert ADAPTER -o OUT [OPTIONS]");
+  require_path_count(options, 1, "poise lora convert ADAPTER -o OUT [OPTIONS]");
   ConvertLoraOptions convert;
   if (!options.base.empty()) convert.base = find_model_path(options.base);
   convert.format = options.extract.format;
@@ -140,7 +141,7 @@ void run_convert_lora(LoraArguments& options) {
   print_lora_notes(report.warnings, report.losses);
   if (stream) return;
   fmt::print("{} -> {} ({})\n  {}, {}\n", make_printable(options.paths[0]), describe_output(options), report.format,
-             count_matrices(report.matrices), format_bytes(report.bytes_out));
+             format_matrix_count(report.matrices), format_bytes(report.bytes_out));
 }
 
 }  // namespace
@@ -151,16 +152,16 @@ void add_lora(CLI::App& app) {
   const auto options = std::make_shared<LoraArguments>();
   CLI::App* command =
       app.add_subcommand("lora", "Extract an adapter from two models, or convert one between PEFT's and GGUF's form");
-  add_choice<LoraAction, LoraAction>(*command, "ACTION", options->action,
-                                     {{"extract", LoraAction::extract}, {"convert", LoraAction::convert}},
-                                     "extract BASE TUNED: the difference of two models; convert ADAPTER: another form")
+  add_choice_option<LoraAction, LoraAction>(
+      *command, "ACTION", options->action, {{"extract", LoraAction::extract}, {"convert", LoraAction::convert}},
+      "extract BASE TUNED: the difference of two models; convert ADAPTER: another form")
       ->required();
   command->add_option("PATHS", options->paths, "The two models, or the adapter: files or directories")->required();
-  add_text(*command, "-o,--output", options->output, "OUT",
-           "File or directory to write: GGUF has llama.cpp's form, other formats PEFT's; - is standard output")
+  add_text_option(*command, "-o,--output", options->output, "OUT",
+                  "File or directory to write: GGUF has llama.cpp's form, other formats PEFT's; - is standard output")
       ->required();
-  add_text(*command, "--to", options->extract.format, "FORMAT", "Format of the output (default: by its name)");
-  add_number(*command, "-r,--rank", options->extract.rank, "Rank of the product for each matrix", {1, 65536})
+  add_text_option(*command, "--to", options->extract.format, "FORMAT", "Format of the output (default: by its name)");
+  add_number_option(*command, "-r,--rank", options->extract.rank, "Rank of the product for each matrix", {1, 65536})
       ->group(kExtract);
   command->add_option("--only", options->extract.only, "Look only at tensors whose name matches")
       ->type_name("GLOB")
@@ -174,8 +175,8 @@ void add_lora(CLI::App& app) {
       ->add_flag_callback(
           "--no-verify", [options] { options->extract.verify = false; }, "Trust the models: do not check their digests")
       ->group(kExtract);
-  add_text(*command, "--base", options->base, "MODEL",
-           "The adapter's base, or its config.json (default: what the adapter names)")
+  add_text_option(*command, "--base", options->base, "MODEL",
+                  "The adapter's base, or its config.json (default: what the adapter names)")
       ->group(kConvert);
   command->add_flag("--dry-run", options->extract.dry_run, "Compute and report everything; write nothing");
   command->add_flag("--json", options->json, "Print the report as JSON");

@@ -103,7 +103,7 @@ int run(int argc, char** argv) {
     print_to_stderr(make_overview(app));
     return 2;
   }
-  if (cluster().rank() != 0 && !is_run_by_all_ranks(argv[1])) return 0;
+  if (get_cluster().rank() != 0 && !is_run_by_all_ranks(argv[1])) return 0;
   require_known_command(app, argc, argv);
   int code = 0;
   try {
@@ -153,7 +153,7 @@ int run_and_report(int argc, char** argv) {
 int main(int argc, char** argv) {
   allow_many_files();
   try {
-    poise::cli::use_cluster(poise::join_ranks(argc, argv));
+    poise::cli::set_cluster(poise::join_ranks(argc, argv));
   } catch (const std::exception& error) {
     print_message(error.what());
     return 1;
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   poise::cli::report_files_that_shrink();
-  return poise::cli::cluster().end(run_and_report(argc, argv));
+  return poise::cli::get_cluster().end(run_and_report(argc, argv));
 }
 
 namespace poise::cli {
@@ -182,7 +182,7 @@ void report_shrunk_file(int) {
 }  // namespace
 
 void report_files_that_shrink() {
-  error_output = cluster().error_output();
+  error_output = get_cluster().error_output();
   struct sigaction action {};
   action.sa_handler = report_shrunk_file;
   ::sigaction(SIGBUS, &action, nullptr);

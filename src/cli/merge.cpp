@@ -29,7 +29,7 @@ struct MergeArguments : ConversionArguments {
   std::string tokenizer_source;
 };
 
-// Parses a model. A number after the last colon is its weight.
+// Parses a model's path. A number after the last colon is its weight, unless a file has the whole name.
 MergeSource parse_source(const std::string& text) {
   if (text.empty()) refuse("MODEL", text, "PATH or PATH:WEIGHT");
   MergeSource source{.model = text};
@@ -80,7 +80,7 @@ MergeRecipe read_recipe(const MergeArguments& options) {
 }
 
 // Converts the weights of slerp's two models to its parameter t, the share of the second model.
-void use_weights_as_t(MergeRecipe& recipe) {
+void convert_weights_to_t(MergeRecipe& recipe) {
   std::vector<MergeSource>& sources = recipe.slices.front().sources;
   if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2) return;
   const double sum = find_source_weight(sources[0]) + find_source_weight(sources[1]);
@@ -99,7 +99,7 @@ MergeRecipe make_recipe(const MergeArguments& options) {
   recipe.tokenizer_source = options.tokenizer_source;
   MergeSlice& slice = recipe.slices.emplace_back();
   for (const std::string& model : options.models) slice.sources.push_back(parse_source(model));
-  use_weights_as_t(recipe);
+  convert_weights_to_t(recipe);
   return recipe;
 }
 
@@ -154,17 +154,17 @@ void add_merge(CLI::App& app) {
           "MODELS", options->models,
           "Model files or directories, each with its weight: PATH[:WEIGHT]; or a recipe of mergekit: FILE.yaml")
       ->required();
-  add_text(*command, "--method", options->recipe.method, "METHOD", "How to merge: one of the methods below");
-  add_text(*command, "--base", options->base, "PATH", "The model that the others were made from");
-  add_parsed_list(*command, "-p,--parameter", "NAME=VALUE",
-                  "Set a parameter of the method: density=0.5, lambda=0.8, normalize=false, t=0.3",
-                  [options](const std::string& text) { parse_parameter(text, options->recipe.settings); })
+  add_text_option(*command, "--method", options->recipe.method, "METHOD", "How to merge: one of the methods below");
+  add_text_option(*command, "--base", options->base, "PATH", "The model that the others were made from");
+  add_parsed_list_option(*command, "-p,--parameter", "NAME=VALUE",
+                         "Set a parameter of the method: density=0.5, lambda=0.8, normalize=false, t=0.3",
+                         [options](const std::string& text) { parse_parameter(text, options->recipe.settings); })
       ->allow_extra_args(false);
-  add_text(
+  add_text_option(
       *command, "--tokenizer-source", options->tokenizer_source, "SOURCE",
       "Match tokens by their texts. The result has the tokenizer of the base, all tokens (union), or the tokenizer "
       "of one of the models: base, union or PATH");
-  add_number(*command, "--seed", options->recipe.seed, "Seed of the random numbers of DARE and DELLA");
+  add_number_option(*command, "--seed", options->recipe.seed, "Seed of the random numbers of DARE and DELLA");
   add_conversion_options(*command, *options, "-o,--output");
   const std::string types = command->get_footer();
   command->footer(fmt::format("{}\n{}", list_methods(), types));

@@ -30,7 +30,7 @@
 
 namespace poise::cli {
 
-Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet) {
+Model open_runnable_model(const std::string& path, const ReadOptions& options, bool quiet) {
   Model model = cli::open_model(path, options);
   if (model.config || is_stream_or_url(path)) return model;
   std::optional<Model> whole = open_with_directory(path, model.origin.format, options);
@@ -42,24 +42,23 @@ Model open_to_compute(const std::string& path, const ReadOptions& options, bool 
 }
 
 Model ModelOptions::open_model(bool quiet) const {
-  Model model = open_to_compute(path, read, quiet);
+  Model model = open_runnable_model(path, read, quiet);
   if (!lora.empty()) model = with_lora(model, lora);
   if (auto vocabulary = tokenizer.read()) model.vocabulary = std::move(vocabulary);
   return model;
 }
 
 std::shared_ptr<const Weights> ModelOptions::load(const Model& model) const {
-  for (const LoraAdapter& adapter : lora) require_same_bytes(adapter.path, cluster());
-  return load_weights(model, Ranks{&cluster(), split});
+  for (const LoraAdapter& adapter : lora) require_same_bytes(adapter.path, get_cluster());
+  return load_weights(model, Ranks{&get_cluster(), split});
 }
 
-std::vector<std::filesystem::path> ModelOptions::files() const {
+std::vector<std::filesystem::path> ModelOptions::list_files() const {
   std::vector<std::filesystem::path> all = {path};
   for (const LoraAdapter& adapter : lora) all.push_back(adapter.path);
   for (const std::string& file : {tokenizer.vocab, tokenizer.merges}) {
     if (!file.empty()) all.emplace_back(file);
   }
-  // A directory stands for all files in it.
   for (std::size_t i = 0, given = all.size(); i < given; ++i) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(all[i], ignored)) all.push_back(entry.path());
@@ -71,7 +70,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_tokenizer_options(command, options.tokenizer);
   add_lora_option(command, options.lora);
   add_io_option(command, options.read);
-  add_choice(
+  add_choice_option(
       command, "--split", options.split,
       std::vector<std::pair<std::string_view, RankSplit>>{{"heads", RankSplit::heads}, {"layers", RankSplit::layers}},
       "With several ranks (poise-mpi): each has a share of every matrix (heads), or whole layers, for slow networks")
@@ -82,7 +81,7 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// Parses the value of --bias, "ID=X": a token and what is added to its score.
+// Parses the value of --logit-bias, "ID=X": a token and the number to add to its score.
 std::pair<TokenId, float> parse_bias(const std::string& text) {
   const std::size_t equals = text.find('=');
   const auto id = parse_number_text<TokenId>(std::string_view(text).substr(0, equals));
@@ -94,28 +93,29 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   constexpr const char* kGroup = "Sampling";
-  add_number(command, "--temp,--temperature", sampling.temperature,
-             "0 picks the best token each time, 1 samples as the model was trained. The model's files may set the "
-             "defaults of this and the next four options")
+  add_number_option(
+      command, "--temp,--temperature", sampling.temperature,
+      "0 picks the best token each time, 1 samples as the model was trained. The model's files may set the "
+      "defaults of this and the next four options")
       ->group(kGroup);
-  add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
-  add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
+  add_number_option(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
+  add_number_option(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
       ->group(kGroup);
-  add_number(command, "--min-p", sampling.min_p,
-             "Sample among tokens with at least this share of the best one's probability")
+  add_number_option(command, "--min-p", sampling.min_p,
+                    "Sample among tokens with at least this share of the best one's probability")
       ->group(kGroup);
-  add_number(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
-             "Lower the scores of tokens that the prompt or the text already has; 1: off")
+  add_number_option(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
+                    "Lower the scores of tokens that the prompt or the text already has; 1: off")
       ->group(kGroup);
-  add_number(command, "--presence-penalty", sampling.presence_penalty,
-             "Subtract this from the scores of tokens that were already generated")
+  add_number_option(command, "--presence-penalty", sampling.presence_penalty,
+                    "Subtract this from the scores of tokens that were already generated")
       ->group(kGroup);
-  add_number(command, "--frequency-penalty", sampling.frequency_penalty,
-             "Subtract this for each time that a token was generated")
+  add_number_option(command, "--frequency-penalty", sampling.frequency_penalty,
+                    "Subtract this for each time that a token was generated")
       ->group(kGroup);
-  add_parsed_list(command, "--logit-bias", "ID=X",
-                  "Add a number to a token's score, before all other options; may be repeated",
-                  [&sampling](const std::string& text) { sampling.logit_bias.push_back(parse_bias(text)); })
+  add_parsed_list_option(command, "--logit-bias", "ID=X",
+                         "Add a number to a token's score, before all other options; may be repeated",
+                         [&sampling](const std::string& text) { sampling.logit_bias.push_back(parse_bias(text)); })
       ->group(kGroup);
   const auto set_seed = [&sampling](const std::string& text) {
     if (text == "random") {
@@ -127,7 +127,8 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
       sampling.seed = *number;
     }
   };
-  add_parsed(command, "--seed", "N|random", "The same seed gives the same text; random: a new seed each time", set_seed)
+  add_parsed_option(command, "--seed", "N|random", "The same seed gives the same text; random: a new seed each time",
+                    set_seed)
       ->default_str("0")
       ->group(kGroup);
 }
@@ -141,10 +142,11 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
     if (!number && text != "-1") refuse("--max-tokens", text, "a whole number, or -1 for no limit");
     options.max_tokens = number.value_or(kNoLimit);
   };
-  add_parsed(command, "-n,--max-tokens", "N",
-             "The largest number of tokens to generate; an end token ends the text earlier. -1: no limit but the "
-             "context",
-             set_max_tokens)
+  add_parsed_option(
+      command, "-n,--max-tokens", "N",
+      "The largest number of tokens to generate; an end token ends the text earlier. -1: no limit but the "
+      "context",
+      set_max_tokens)
       ->default_str(std::to_string(options.max_tokens));
   add_sampling_options(command, options.sampling);
   command.add_option("--stop", options.stop, "Stop before this text; may be repeated")
@@ -152,8 +154,8 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);
-  auto* stop_id = add_number(command, "--stop-id", options.stop_id,
-                             "The token that ends the text, instead of those that the model's files name", {0})
+  auto* stop_id = add_number_option(command, "--stop-id", options.stop_id,
+                                    "The token that ends the text, instead of those that the model's files name", {0})
                       ->type_name("ID");
   command
       .add_flag("--ignore-eos", options.ignore_eos,
@@ -195,29 +197,30 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
-  add_number(command, "--threads", options.threads, "The largest number of threads; 0: one per processor");
-  add_number(
+  add_number_option(command, "--threads", options.threads, "The largest number of threads; 0: one per processor");
+  add_number_option(
       command, "--context", options.context,
       "Longest text in tokens, which sets the memory of its keys and values; 0: the longest that the model allows");
   command.add_flag("--exact", options.exact,
                    "Multiply in float32, without rounding to integers: slower, for comparisons");
   std::vector<std::pair<std::string_view, CacheType>> caches;
   for (const CacheTypeRow& row : list_cache_types()) caches.emplace_back(row.name, row.type);
-  add_choice(command, "--cache", options.cache, caches,
-             "Type of the cached keys and values: 4, 2 or 1.125 bytes per number (default: f16; with --exact f32)");
+  add_choice_option(
+      command, "--cache", options.cache, caches,
+      "Type of the cached keys and values: 4, 2 or 1.125 bytes per number (default: f16; with --exact f32)");
 }
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
-  return add_text(command, "--draft", draft, "MODEL|lookup",
-                  "Guess tokens and check several at once: with a faster model of the same vocabulary, or from "
-                  "repetitions in the text (lookup)");
+  return add_text_option(command, "--draft", draft, "MODEL|lookup",
+                         "Guess tokens and check several at once: with a faster model of the same vocabulary, or from "
+                         "repetitions in the text (lookup)");
 }
 
 std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet) {
   if (draft.empty()) return std::nullopt;
   DraftOptions result;
   if (draft != "lookup")
-    add_path_to_errors(draft, [&] { result.model = options.load(open_to_compute(draft, options.read, quiet)); });
+    add_path_to_errors(draft, [&] { result.model = options.load(open_runnable_model(draft, options.read, quiet)); });
   return result;
 }
 

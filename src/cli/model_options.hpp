@@ -1,4 +1,4 @@
-// Options for the model that a command computes with.
+// Adds options for the model that a command computes with, and opens the model.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace poise::cli {
 
 // Opens a model to compute with. If the model has no configuration, adds the config.json and the tokenizer from its
 // directory; a note reports this unless `quiet`. Throws what open() throws.
-Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet);
+Model open_runnable_model(const std::string& path, const ReadOptions& options, bool quiet);
 
 struct ModelOptions {
   std::string path;
@@ -30,20 +30,19 @@ struct ModelOptions {
   TokenizerPaths tokenizer;
   RankSplit split = RankSplit::heads;
 
-  // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
+  // Opens the model (open_runnable_model()), merges the adapters, and replaces the vocabulary by that of --vocab and
+  // --merges. Throws what open() and with_lora() throw.
   Model open_model(bool quiet) const;
 
   // Loads this rank's share of a model's weights. Throws what load_weights() throws.
   std::shared_ptr<const Weights> load(const Model& model) const;
 
-  // Returns the given paths. A path of a directory stands for the files in it.
-  std::vector<std::filesystem::path> files() const;
+  // Returns the given paths, and those of the files in directories among them.
+  std::vector<std::filesystem::path> list_files() const;
 };
 
 // Adds --vocab, --merges, --lora, --io, --split.
 void add_model_options(CLI::App& command, ModelOptions& options);
-
-// Options of commands that generate text: sampling, and where the text ends.
 
 // Adds the options that set `options`, and returns them. Requires: `options` outlives the command.
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
@@ -63,7 +62,7 @@ std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOpti
 // Throws bad_argument for invalid options, before any work.
 void check_generate_options(const GenerateOptions& options);
 
-// Reads models from a path, a URL, standard input or a pipe.
+// These functions read models from a path, a URL, standard input or a pipe.
 
 // Returns true for "-" (standard input), for pipes, and for URLs.
 bool is_stream_or_url(const std::string& path);

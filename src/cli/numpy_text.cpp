@@ -29,7 +29,7 @@ struct Number {
 };
 
 // Returns the number in scientific form, with the fewest digits that identify it in its type.
-std::string find_shortest(const Number& number) {
+std::string format_shortest(const Number& number) {
   if (number.dtype == DType::f32) return fmt::format("{:e}", static_cast<float>(number.value));
   const int most = number.dtype == DType::f16 ? 5 : 17;
   for (int digits = 0; digits < most; ++digits) {
@@ -47,7 +47,7 @@ struct Digits {
 };
 Digits find_digits(const Number& number) {
   std::string text = number.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(std::abs(number.value)))
-                                                : find_shortest({std::abs(number.value), number.dtype});
+                                                : format_shortest({std::abs(number.value), number.dtype});
   int exponent = 0;
   if (const auto e = text.find('e'); e != std::string::npos) {
     exponent = parse_number_text<int>(text[e + 1] == '+' ? text.substr(e + 2) : text.substr(e + 1)).value();
@@ -147,7 +147,7 @@ class Printer {
   Printer(const Shape& shape, bool is_summarized, std::vector<std::string> words)
       : shape_(shape), is_summarized_(is_summarized), words_(std::move(words)) {}
 
-  std::string print(std::size_t axis, const std::string& indent, std::size_t width) {
+  std::string format_axis(std::size_t axis, const std::string& indent, std::size_t width) {
     if (axis == shape_.size()) return words_[next_++];
     const bool is_cut = is_summarized_ && shape_[axis] > 2 * kEdge;
     const std::uint64_t leading = is_cut ? kEdge : 0;
@@ -173,11 +173,12 @@ class Printer {
       text += line;
     } else {
       const std::string separator(shape_.size() - axis - 1, '\n');
-      for (std::uint64_t i = 0; i < leading; ++i) text += indent + print(axis + 1, indent + ' ', width - 1) + separator;
+      for (std::uint64_t i = 0; i < leading; ++i)
+        text += indent + format_axis(axis + 1, indent + ' ', width - 1) + separator;
       if (is_cut) text += indent + "..." + separator;
       for (std::uint64_t i = trailing; i > 1; --i)
-        text += indent + print(axis + 1, indent + ' ', width - 1) + separator;
-      text += indent + print(axis + 1, indent + ' ', width - 1);
+        text += indent + format_axis(axis + 1, indent + ' ', width - 1) + separator;
+      text += indent + format_axis(axis + 1, indent + ' ', width - 1);
     }
     return '[' + text.substr(indent.size()) + ']';
   }
@@ -244,7 +245,7 @@ std::string format_array(const Shape& shape, DType dtype,
   std::size_t widest = 0;
   for (const std::string& word : words) widest = std::max(widest, word.size());
   for (std::string& word : words) word = fmt::format("{:>{}}", word, widest);
-  return Printer(shape, is_summarized, std::move(words)).print(0, " ", kLineColumns);
+  return Printer(shape, is_summarized, std::move(words)).format_axis(0, " ", kLineColumns);
 }
 
 }  // namespace poise::cli

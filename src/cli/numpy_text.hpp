@@ -1,5 +1,5 @@
-// Arrays as NumPy prints them by default: 8 digits, 75 columns, and three numbers at each end of a dimension if the
-// array has more than 1,000.
+// Formats arrays as NumPy prints them by default: 8 digits, 75 columns, and three numbers at each end of a dimension if
+// the array has more than 1,000.
 #pragma once
 
 #include <cstdint>

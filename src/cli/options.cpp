@@ -16,7 +16,7 @@
 namespace poise::cli {
 namespace {
 
-// Parses an adapter. A number after the last colon is a scale.
+// Parses an adapter's path. A number after the last colon is its scale, unless a file has the whole name.
 LoraAdapter parse_lora(const std::string& text) {
   if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
   const auto colon = text.rfind(':');
@@ -30,16 +30,16 @@ LoraAdapter parse_lora(const std::string& text) {
 }  // namespace
 
 void add_io_option(CLI::App& command, ReadOptions& options) {
-  add_choice<IoMode, IoMode>(
+  add_choice_option<IoMode, IoMode>(
       command, "--io", options.io, {{"map", IoMode::map}, {"read", IoMode::read}},
       "How files are read: map borrows the page cache; read copies, and survives files that shrink meanwhile")
       ->default_str("map");
 }
 
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
-  add_parsed_list(command, "--lora", "PATH[:SCALE]",
-                  "Merge an adapter (a PEFT directory or GGUF file), scaled by SCALE; may be repeated",
-                  [&adapters](const std::string& text) { adapters.push_back(parse_lora(text)); })
+  add_parsed_list_option(command, "--lora", "PATH[:SCALE]",
+                         "Merge an adapter (a PEFT directory or GGUF file), scaled by SCALE; may be repeated",
+                         [&adapters](const std::string& text) { adapters.push_back(parse_lora(text)); })
       ->allow_extra_args(false);
 }
 
@@ -64,15 +64,15 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
   const auto with_formats = [](std::string_view text, FunctionRef<bool(const HonouredOptions&)> has) {
     return fmt::format("{} ({})", text, list_format_names([&](const Format& format) { return has(format.options); }));
   };
-  add_parsed(command, "--compress", "zstd[:LEVEL]",
-             with_formats("Compress every part; the level is 3 unless given",
-                          [](const HonouredOptions& has) { return has.zstd_level; }),
-             [&options](const std::string& text) {
-               options.zstd_level = parse_zstd_level(text);
-               if (!options.zstd_level) refuse("--compress", text, "zstd or zstd:LEVEL");
-             })
+  add_parsed_option(command, "--compress", "zstd[:LEVEL]",
+                    with_formats("Compress every part; the level is 3 unless given",
+                                 [](const HonouredOptions& has) { return has.zstd_level; }),
+                    [&options](const std::string& text) {
+                      options.zstd_level = parse_zstd_level(text);
+                      if (!options.zstd_level) refuse("--compress", text, "zstd or zstd:LEVEL");
+                    })
       ->group(kGroup);
-  add_choice<std::optional<DigestAlgorithm>, DigestAlgorithm>(
+  add_choice_option<std::optional<DigestAlgorithm>, DigestAlgorithm>(
       command, "--digest", options.digest,
       {{"sha256", DigestAlgorithm::sha256},
        {"xxh3", DigestAlgorithm::xxh3},
@@ -80,10 +80,11 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
        {"none", DigestAlgorithm::none}},
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
-  add_size(command, "--align", options.align,
-           fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", list_alignments()))
+  add_size_option(
+      command, "--align", options.align,
+      fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", list_alignments()))
       ->group(kGroup);
-  add_size(
+  add_size_option(
       command, "--max-shard-size,--shard-size", options.shard_size,
       with_formats("Spread the parts over files of at most this size, or of one part if that is larger: 2GB, 500MiB",
                    [](const HonouredOptions& has) { return has.shard_size; }))
@@ -97,10 +98,11 @@ std::optional<Vocabulary> TokenizerPaths::read() const {
 
 void add_tokenizer_options(CLI::App& command, TokenizerPaths& files) {
   constexpr const char* kGroup = "Tiny Llama";
-  auto* vocab = add_text(command, "--vocab", files.vocab, "FILE", "vocab.txt: one token per line, perhaps with its id")
-                    ->group(kGroup);
-  auto* merges = add_text(command, "--merges", files.merges, "FILE",
-                          "merges.txt: two tokens per line, in the order in which they are merged")
+  auto* vocab =
+      add_text_option(command, "--vocab", files.vocab, "FILE", "vocab.txt: one token per line, perhaps with its id")
+          ->group(kGroup);
+  auto* merges = add_text_option(command, "--merges", files.merges, "FILE",
+                                 "merges.txt: two tokens per line, in the order in which they are merged")
                      ->group(kGroup);
   vocab->needs(merges);
   merges->needs(vocab);

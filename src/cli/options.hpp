@@ -1,4 +1,4 @@
-// Options that several commands share.
+// Adds options that several commands share.
 #pragma once
 
 #include <optional>
@@ -41,8 +41,6 @@ struct TokenizerPaths {
 };
 // Adds --vocab and --merges.
 void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
-
-// Help about formats, from their rows in the registry.
 
 // Returns the heading "Formats:" and a line for each format.
 std::string list_formats();

@@ -104,19 +104,21 @@ std::string make_table(const PerplexityResult& result) {
 }  // namespace
 
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options) {
-  auto* perplexity =
-      add_text(command, "--perplexity", options.file, "FILE",
-               "Print how well the model predicts the texts in a file, each between BOS and EOS; empty lines separate "
-               "texts; - is standard input; --json prints an object");
-  add_text(command, "--against", options.against, "BASE",
-           "Compare the predictions with those of another model: divergence, and how often both rank the same token "
-           "first")
+  auto* perplexity = add_text_option(
+      command, "--perplexity", options.file, "FILE",
+      "Print how well the model predicts the texts in a file, each between BOS and EOS; empty lines separate "
+      "texts; - is standard input; --json prints an object");
+  add_text_option(
+      command, "--against", options.against, "BASE",
+      "Compare the predictions with those of another model: divergence, and how often both rank the same token "
+      "first")
       ->needs(perplexity);
-  auto* window = add_number(command, "--window", options.window,
-                            "With --perplexity: the file is one text, computed in windows of N tokens; the second half "
-                            "of each window counts, as in llama-perplexity of llama.cpp")
-                     ->needs(perplexity);
-  add_number(
+  auto* window =
+      add_number_option(command, "--window", options.window,
+                        "With --perplexity: the file is one text, computed in windows of N tokens; the second half "
+                        "of each window counts, as in llama-perplexity of llama.cpp")
+          ->needs(perplexity);
+  add_number_option(
       command, "--stride", options.stride,
       "With --window: a window begins every N tokens, and only tokens that no earlier window had count, as in papers",
       {1})
@@ -127,7 +129,7 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
 std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress) {
-  const std::string name = name_text_file(options.file);
+  const std::string name = get_input_name(options.file);
   const std::string content = read_text_file(options.file);
   const std::vector<std::string> texts = split_texts(content);
   if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", name);

@@ -20,7 +20,7 @@ struct State {
       : seconds(std::chrono::duration<double>(elapsed).count()),
         share(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total)) {}
 
-  double seconds_left() const { return share > 0 ? seconds / share - seconds : 0; }
+  double estimate_seconds_left() const { return share > 0 ? seconds / share - seconds : 0; }
 
   double seconds;
   double share;
@@ -46,7 +46,7 @@ class Bar {
     const int filled = static_cast<int>(state.share * kWidth);
     const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {} left  {}", verb_, "", filled, "",
                                          kWidth - filled, 100 * state.share, format_rate(event.done, state.seconds),
-                                         format_seconds(state.seconds_left()), make_printable(event.item));
+                                         format_seconds(state.estimate_seconds_left()), make_printable(event.item));
     // A wrapped line could not be erased.
     print_to_stderr("\r\x1b[K" + clip_columns(line, find_terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
     std::fflush(stderr);
@@ -80,7 +80,7 @@ class Lines {
     } else {
       print_to_stderr(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share,
                                   format_bytes(event.done), format_bytes(event.total), rate,
-                                  format_seconds(state.seconds_left()), make_printable(event.item)));
+                                  format_seconds(state.estimate_seconds_left()), make_printable(event.item)));
     }
   }
 
@@ -103,7 +103,7 @@ Progress make_display(const std::string& verb) {
 }  // namespace
 
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet) {
-  add_choice<std::optional<ProgressDisplay>, ProgressDisplay>(
+  add_choice_option<std::optional<ProgressDisplay>, ProgressDisplay>(
       command, "--progress", options.display,
       {{"auto", ProgressDisplay::automatic}, {"plain", ProgressDisplay::plain}, {"none", ProgressDisplay::none}},
       "Show progress on standard error: a bar on a terminal and nothing elsewhere (auto), or a line every few seconds "

@@ -38,9 +38,7 @@ void add_progress_options(CLI::App& command, ProgressOptions& options, const std
 // The destructor of its last copy erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
-// Totals of tensors, elements and bytes.
-
-// A sum, or std::nullopt if it exceeds 64 bits, which sizes of sparse, compressed or shared parts can in a small file.
+// Holds a sum; std::nullopt beyond 64 bits, since a small file can have huge sparse, compressed or shared parts.
 using Total = std::optional<std::uint64_t>;
 
 inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
@@ -70,8 +68,6 @@ std::string group_digits(Total total);
 // Appends the text of group_digits().
 void append_grouped(std::string& out, Total total);
 
-// Prints JSON on standard output.
-
 inline Value make_number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
 
 // Prints JSON in pieces while it is made, so that memory does not grow with the number of tensors.
@@ -90,7 +86,7 @@ class JsonOutput {
     }
     writer_.end_array();
   }
-  // Prints the rest and a line break. Call it at the end.
+  // Prints the rest and a line break. Requires: the JSON is complete.
   void finish() { fmt::print("{}\n", writer_.release()); }
 
  private:

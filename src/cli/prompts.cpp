@@ -52,16 +52,16 @@ class PromptReader {
  public:
   PromptReader(const std::string& path, const ConversationOptions& conversation, const Weights& weights,
                std::size_t max_tokens)
-      : name_(name_text_file(path)),
+      : name_(get_input_name(path)),
         is_file_(path != "-"),
-        file_(is_file_ && cluster().rank() == 0 ? open_file(path, "rb") : nullptr),
+        file_(is_file_ && get_cluster().rank() == 0 ? open_file(path, "rb") : nullptr),
         input_(file_ ? file_.get() : stdin, name_),
         conversation_(conversation),
         weights_(weights),
         max_tokens_(max_tokens) {}
 
   // Returns the object of the next line that is not empty; std::nullopt after the last.
-  std::optional<Attributes> next() {
+  std::optional<Attributes> read_next() {
     std::string line;
     do {
       if (!read_line(line)) return std::nullopt;
@@ -115,16 +115,16 @@ class PromptReader {
     const Value* messages = line.find("messages");
     if ((text != nullptr) + (ids != nullptr) + (messages != nullptr) != 1)
       fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
-    if (ids != nullptr) return require_some(read_ids(*ids), "\"tokens\": the list is empty");
+    if (ids != nullptr) return check_not_empty(read_ids(*ids), "\"tokens\": the list is empty");
     if (messages != nullptr)
-      return require_some(encode_conversation(line), "the chat template renders the conversation to an empty text");
+      return check_not_empty(encode_conversation(line), "the chat template renders the conversation to an empty text");
     const auto* prompt = text->get_if<std::string>();
     if (prompt == nullptr) fail("\"prompt\": expected a text");
-    return require_some(weights_.tokenizer().encode_with_special(*prompt),
-                        "the prompt is empty, and the vocabulary has no BOS token to begin with");
+    return check_not_empty(weights_.tokenizer().encode_with_special(*prompt),
+                           "the prompt is empty, and the vocabulary has no BOS token to begin with");
   }
 
-  std::vector<TokenId> require_some(std::vector<TokenId> tokens, const char* problem_if_none) const {
+  std::vector<TokenId> check_not_empty(std::vector<TokenId> tokens, const char* problem_if_none) const {
     if (tokens.empty()) fail(problem_if_none);
     return tokens;
   }
@@ -199,7 +199,7 @@ bool has_output_file(const PromptsOptions& options) { return !options.output.emp
 class AnswerWriter {
  public:
   AnswerWriter(const PromptsOptions& options, const std::vector<std::filesystem::path>& inputs)
-      : path_(has_output_file(options) && cluster().rank() == 0 ? options.output : ""),
+      : path_(has_output_file(options) && get_cluster().rank() == 0 ? options.output : ""),
         partial_(make_partial_name(path_)),
         overwrite_(options.force) {
     if (path_.empty()) return;
@@ -242,7 +242,7 @@ class AnswerWriter {
 
   // Returns the key of the next answer; std::nullopt after the last whole line. A killed run may leave a part of a
   // line.
-  std::optional<std::string> next_key() {
+  std::optional<std::string> read_next_key() {
     std::string line;
     if (!lines_->read_line(line) || kept_ + line.size() >= size_) return std::nullopt;
     if (line.size() < kKeyDigits + 2 || line[kKeyDigits] != ' ')
@@ -252,7 +252,7 @@ class AnswerWriter {
     return line;
   }
 
-  // Begins to write. Cuts off a last line that is not whole. Call this after the last next_key().
+  // Begins to write. Cuts off a last line that is not whole. Call this after the last read_next_key().
   void begin_writing() {
     if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0)
       throw_system_error("write", partial_);
@@ -325,7 +325,8 @@ std::string describe_run(const Weights& weights, const PromptsOptions& prompts, 
                     {"ignore_eos", generate.ignore_eos}};
   if (generate.stop_id) run.set("stop_id", std::int64_t{*generate.stop_id});
   // The sums of several ranks have other bits than those of one process.
-  if (cluster().size() > 1 && prompts.split == RankSplit::heads) run.set("ranks", std::uint64_t{cluster().size()});
+  if (get_cluster().size() > 1 && prompts.split == RankSplit::heads)
+    run.set("ranks", std::uint64_t{get_cluster().size()});
   return to_json(run);
 }
 
@@ -354,7 +355,7 @@ class PromptsRun {
         batch_(weights_, session) {}
 
   PromptsSummary run() {
-    if (has_output_file(options_)) keep_answers();
+    if (has_output_file(options_)) skip_answered_prompts();
     while (read_prompts() || batch_.size() > 0) {
       for (const BatchGenerator::Finished& text : batch_.step()) add_answer(text);
       write_ready_answers();
@@ -372,12 +373,12 @@ class PromptsRun {
   }
 
   // Skips the prompts that an interrupted run has answered.
-  void keep_answers() {
+  void skip_answered_prompts() {
     if (writer_.is_file()) writer_.open(describe_run(*weights_, options_, session_, generate_));
     while (true) {
-      const std::optional<std::string> key = writer_.is_file() ? writer_.next_key() : std::nullopt;
+      const std::optional<std::string> key = writer_.is_file() ? writer_.read_next_key() : std::nullopt;
       if (share_number(key ? 1 : 0) == 0) break;
-      const auto line = reader_.next();
+      const auto line = reader_.read_next();
       ++summary_.kept;
       if (key && (!line || reader_.parse_prompt(*line).compute_key() != *key)) {
         writer_.refuse(
@@ -391,7 +392,7 @@ class PromptsRun {
   // Fills the batch. Returns false if there are no more prompts.
   bool read_prompts() {
     while (!is_end_ && batch_.size() < options_.parallel) {
-      const auto line = reader_.next();
+      const auto line = reader_.read_next();
       is_end_ = !line.has_value();
       if (is_end_) break;
       Prompt prompt = reader_.parse_prompt(*line);
@@ -449,7 +450,7 @@ class PromptsRun {
   PromptsSummary summary_;
   bool is_end_ = false;
   std::size_t written_ = 0;
-  // The key is the number by which the batch knows the text; it counts prompts from 0.
+  // The key is the id that the batch returned for the prompt: 0, 1, ...
   std::map<std::size_t, Asked> asked_;
   std::map<std::size_t, Answer> ready_;
 };
@@ -457,17 +458,19 @@ class PromptsRun {
 }  // namespace
 
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
-  auto* prompts =
-      add_text(command, "--prompts", options.file, "FILE",
-               "Run many prompts, several at a time: one JSON object per line, {\"prompt\": TEXT | \"tokens\": [..] | "
-               "\"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input");
+  auto* prompts = add_text_option(
+      command, "--prompts", options.file, "FILE",
+      "Run many prompts, several at a time: one JSON object per line, {\"prompt\": TEXT | \"tokens\": [..] | "
+      "\"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input");
   auto* output =
-      add_text(command, "-o,--output", options.output, "FILE",
-               "With --prompts: the file for the answers, one per line in the prompts' order. It appears when all are "
-               "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
+      add_text_option(
+          command, "-o,--output", options.output, "FILE",
+          "With --prompts: the file for the answers, one per line in the prompts' order. It appears when all are "
+          "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
           ->needs(prompts);
   command.add_flag("--force", options.force, "With --output: replace a file that exists")->needs(output);
-  add_number(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})->needs(prompts);
+  add_number_option(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})
+      ->needs(prompts);
   return prompts;
 }
 

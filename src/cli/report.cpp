@@ -1,4 +1,4 @@
-// poise report: writes a page for a browser about a model, which can be mailed.
+// poise report: writes one page about a model, for a browser.
 #include <memory>
 #include <span>
 #include <string>
@@ -46,7 +46,7 @@ void write_page(SavedOutput& output, const std::string& page) {
   output.commit();
 }
 
-void report(const ReportArguments& arguments) {
+void run_report(const ReportArguments& arguments) {
   const bool writes_stream = arguments.output == "-";
   if (writes_stream && ::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument,
@@ -78,12 +78,12 @@ void add_report(CLI::App& app) {
   command->add_option("OUT,-o,--output", options->output, "Page to write: FILE.html; - is standard output")
       ->required()
       ->check(make_nonempty_check());
-  add_text(*command, "--against", options->against, "OTHER",
-           "The model that MODEL was made from: shows what differs, and what quantizing cost");
+  add_text_option(*command, "--against", options->against, "OTHER",
+                  "The model that MODEL was made from: shows what differs, and what quantizing cost");
   command->add_flag("--force", options->force, "Replace a page that exists");
   add_progress_options(*command, options->progress, "Print nothing; no progress");
   add_read_options(*command, options->read);
-  command->callback([options] { report(*options); });
+  command->callback([options] { run_report(*options); });
 }
 
 }  // namespace poise::cli

@@ -58,7 +58,7 @@ struct Speed {
   std::size_t tokens = 0;
   double seconds = 0;
 
-  double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
+  double compute_rate() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
 };
 
 double round_to_thousandths(double value) { return std::round(value * 1000) / 1000; }
@@ -83,13 +83,13 @@ class Run {
     opened_ = model.origin.files;
     if (!options_.logits && !has_perplexity) {
       use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
-      use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
+      add_template_end(options_.conversation.template_file, model, generate_, quiet);
     }
     // Load the weights in their stored form, and make the tokenizer. Sessions share both.
     const auto weights = options_.model.load(model);
     if (!options_.prompts.file.empty()) return answer_prompts(weights, loading);
     require_tokens(*weights, generate_);
-    note_unused_options();
+    print_unused_options();
     if (has_perplexity) return compute_perplexity(weights, loading);
     // Begin a session: the cache of keys and values, and the draft that guesses tokens.
     SessionOptions session_options = options_.session;
@@ -116,7 +116,7 @@ class Run {
 
  private:
   // Prints a note about options that have no effect without generation.
-  void note_unused_options() const {
+  void print_unused_options() const {
     const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
     if (what == nullptr || options_.progress.quiet) return;
     std::vector<std::string> names;
@@ -142,7 +142,7 @@ class Run {
     const Stopwatch generating;
     PromptsOptions prompts = options_.prompts;
     prompts.split = options_.model.split;
-    prompts.inputs = options_.model.files();
+    prompts.inputs = options_.model.list_files();
     prompts.inputs.insert(prompts.inputs.end(), opened_.begin(), opened_.end());
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
     const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
@@ -154,7 +154,7 @@ class Run {
     const Speed speed = {summary.tokens, generating.seconds()};
     print_to_stderr(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n",
                                 load_seconds_ * 1000, format_count(summary.texts, "text"), summary.tokens,
-                                speed.tokens_per_second()));
+                                speed.compute_rate()));
   }
 
   void compute_perplexity(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
@@ -162,7 +162,7 @@ class Run {
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
       add_path_to_errors(path, [&] {
-        base = options_.model.load(open_to_compute(path, options_.model.read, options_.progress.quiet));
+        base = options_.model.load(open_runnable_model(path, options_.model.read, options_.progress.quiet));
       });
     }
     load_seconds_ = loading.seconds();
@@ -172,7 +172,7 @@ class Run {
     if (!options_.stats) return;
     const Speed speed = {tokens, computing.seconds()};
     print_to_stderr(fmt::format("load {:.1f} ms; {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, speed.tokens,
-                                speed.tokens_per_second()));
+                                speed.compute_rate()));
   }
 
   void require_verified(const std::string& path) const {
@@ -261,8 +261,8 @@ class Run {
                                                {"generated", std::uint64_t{generation.tokens.size()}}}}};
     if (options_.top_logprobs) answer.set("logprobs", std::move(log_probabilities));
     answer.set("load_ms", round_to_thousandths(load_seconds_ * 1000));
-    answer.set("prompt_tokens_per_second", round_to_thousandths(prompt_speed_.tokens_per_second()));
-    answer.set("decode_tokens_per_second", round_to_thousandths(decode_speed_.tokens_per_second()));
+    answer.set("prompt_tokens_per_second", round_to_thousandths(prompt_speed_.compute_rate()));
+    answer.set("decode_tokens_per_second", round_to_thousandths(decode_speed_.compute_rate()));
     print_now(to_json(answer) + "\n");
   }
 
@@ -295,10 +295,9 @@ class Run {
   }
 
   void print_stats(const DraftCounts& draft) const {
-    const std::string speed =
-        fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n",
-                    load_seconds_ * 1000, prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens,
-                    decode_speed_.tokens_per_second());
+    const std::string speed = fmt::format(
+        "load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000,
+        prompt_speed_.tokens, prompt_speed_.compute_rate(), decode_speed_.tokens, decode_speed_.compute_rate());
     print_to_stderr(speed);
     if (!options_.draft.empty())
       print_to_stderr(fmt::format("draft {} guesses, {} right\n", draft.guessed, draft.right));
@@ -350,13 +349,13 @@ void add_run(CLI::App& app) {
                                   "Send this system message (unless it is empty) and the prompt as a conversation, "
                                   "rendered with the model's chat template; print the answer alone")
                      ->type_name("TEXT");
-  auto* tokens =
-      add_parsed_list(*command, "--tokens", "IDS",
-                      "Token ids to continue, in place of a text: 1,2,3; no special tokens are added. A model without "
-                      "a vocabulary prints ids",
-                      [options](const std::string& ids) {
-                        std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
-                      });
+  auto* tokens = add_parsed_list_option(
+      *command, "--tokens", "IDS",
+      "Token ids to continue, in place of a text: 1,2,3; no special tokens are added. A model without "
+      "a vocabulary prints ids",
+      [options](const std::string& ids) {
+        std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
+      });
   auto* messages = add_conversation_options(*command, options->conversation, false);
   auto* prompts = add_prompts_options(*command, options->prompts);
   for (auto* const other : {tokens, messages, prompts}) {
@@ -381,7 +380,7 @@ void add_run(CLI::App& app) {
                      "continuation alone")
           ->excludes(logits);
   prompts->excludes(json)->excludes(logits)->excludes(messages);
-  add_number(
+  add_number_option(
       *command, "--top-logprobs", options->top_logprobs,
       "With --json: print the logarithm of each token's probability, and those of the K best tokens in its place",
       {0, 1000})

@@ -1,4 +1,4 @@
-// The options --set KEY=TEXT|@FILE and --set-file KEY=FILE, which the commands edit, convert and merge have.
+// Adds the options --set KEY=TEXT|@FILE and --set-file KEY=FILE of the commands edit, convert and merge.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace poise::cli {
 
-// Adds both options, which may be repeated, and returns --set. parse_settings() reads the values after the other
-// options.
+// Adds both options, which may be repeated, and returns --set. parse_settings() reads `values` when all options are
+// parsed.
 CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description);
 
 // Divides each "KEY=TEXT" at the first "=", and returns the keys and texts. The text of "KEY=@FILE" is the content of

@@ -57,7 +57,7 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
 
 // Returns the edit distance of two words: the number of insertions, deletions, replacements, and swaps of neighbours
 // that turn one into the other.
-std::size_t measure_distance(std::string_view a, std::string_view b) {
+std::size_t compute_edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
     for (std::size_t j = 0; j <= b.size(); ++j) {
@@ -80,7 +80,7 @@ std::string_view remove_dashes(std::string_view name) {
 
 // Returns a hint at the end of a message: "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is
 // the command that has the option; it is empty if `given` is a command.
-std::string suggest_meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
+std::string suggest_name(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });
   if (synonym != kSynonyms.end())
@@ -111,7 +111,7 @@ const std::string* find_nearest(const std::vector<std::string>& names, std::stri
   std::size_t least = most + 1;
   for (const std::string& name : names) {
     const std::string_view bare = remove_dashes(name);
-    const std::size_t changes = measure_distance(small, to_lower_ascii(bare));
+    const std::size_t changes = compute_edit_distance(small, to_lower_ascii(bare));
     if (changes >= least || (bare.size() <= 2 && changes > 0)) continue;
     best = &name;
     least = changes;
@@ -141,7 +141,7 @@ void require_known_command(const CLI::App& app, std::string_view given) {
   throw Error(ErrorKind::bad_argument,
               fmt::format("there is no command \"{}\"{} (poise help lists all)", given,
                           is_file ? "; a command goes before the file: poise inspect, poise run, ..."
-                                  : suggest_meant("", given, names)));
+                                  : suggest_name("", given, names)));
 }
 
 void require_known_options(const CLI::App& app) {
@@ -154,7 +154,7 @@ void require_known_options(const CLI::App& app) {
       throw Error(
           ErrorKind::bad_argument,
           fmt::format("{} has no option \"{}\"{} (poise {} --help lists all)", command->get_name(),
-                      make_printable(given), suggest_meant(command->get_name(), given, names), command->get_name()));
+                      make_printable(given), suggest_name(command->get_name(), given, names), command->get_name()));
     }
   }
 }

@@ -49,7 +49,7 @@ std::string read_text_beginning(const std::string& path, std::size_t bytes) {
   });
 }
 
-std::string name_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
+std::string get_input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 std::string read_prompt_file(const std::string& path) {
   std::string text = read_text_file(path);
@@ -67,13 +67,13 @@ bool has_piped_input() {
 }
 
 std::string TextInput::read_all() {
-  while (fill()) {
+  while (read_more()) {
   }
   return std::move(buffer_);
 }
 
 std::string TextInput::read_beginning(std::size_t bytes) {
-  while (buffer_.size() < bytes && fill()) {
+  while (buffer_.size() < bytes && read_more()) {
   }
   return std::move(buffer_);
 }
@@ -82,7 +82,7 @@ bool TextInput::read_line(std::string& line) {
   std::size_t end = buffer_.find('\n', begin_);
   while (end == std::string::npos) {
     const std::size_t looked = buffer_.size() - begin_;
-    if (!fill()) break;
+    if (!read_more()) break;
     end = buffer_.find('\n', begin_ + looked);
   }
   if (begin_ == buffer_.size()) return false;
@@ -91,7 +91,7 @@ bool TextInput::read_line(std::string& line) {
   return true;
 }
 
-bool TextInput::fill() {
+bool TextInput::read_more() {
   if (file_ == stdin && !has_begun_) claim_standard_input();
   has_begun_ = true;
   buffer_.erase(0, std::exchange(begin_, 0));
@@ -100,10 +100,10 @@ bool TextInput::fill() {
     throw Error(ErrorKind::unsupported, fmt::format("the text is longer than {} bytes, the limit", kMostInput), name_);
   buffer_.resize(before + kPiece);
   const bool is_shared = file_ == stdin;
-  std::size_t count = is_shared && cluster().rank() != 0 ? 0 : read_piece(buffer_.data() + before);
+  std::size_t count = is_shared && get_cluster().rank() != 0 ? 0 : read_piece(buffer_.data() + before);
   if (is_shared) {
     count = share_number(count);
-    cluster().broadcast(std::as_writable_bytes(std::span(buffer_).subspan(before, count)), 0);
+    get_cluster().broadcast(std::as_writable_bytes(std::span(buffer_).subspan(before, count)), 0);
   }
   buffer_.resize(before + count);
   return count > 0;

@@ -39,7 +39,7 @@ class TextInput {
 
  private:
   // Reads more text into the buffer. Returns false at the end. Rank 0 reads standard input for all ranks.
-  bool fill();
+  bool read_more();
   std::size_t read_piece(char* to) const;
 
   std::FILE* file_;
@@ -55,7 +55,7 @@ std::string read_text_file(const std::string& path);
 // Returns the same for a text that may be longer: `bytes` of its beginning, and perhaps some more.
 std::string read_text_beginning(const std::string& path, std::size_t bytes);
 // Returns "standard input" for "-", else the path.
-std::string name_text_file(const std::string& path);
+std::string get_input_name(const std::string& path);
 
 // Returns the text of a prompt without the line break that ends the file, which `echo` and editors write.
 std::string read_prompt_file(const std::string& path);

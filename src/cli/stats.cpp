@@ -154,7 +154,7 @@ class StatsJson {
     Total elements = 0;
     out_->begin_object();
     out_.write_list("tensors", tensors, [&](const TensorStatistics& tensor) {
-      add(model, tensor);
+      write_tensor(model, tensor);
       elements = add_totals(elements, tensor.elements);
     });
     out_->write_key("totals");
@@ -164,7 +164,7 @@ class StatsJson {
   }
 
  private:
-  void add(const Model& model, const TensorStatistics& tensor) {
+  void write_tensor(const Model& model, const TensorStatistics& tensor) {
     const bool has_numbers = tensor.problem.empty();
     const auto count = [&](std::uint64_t number) { return has_numbers ? Value(number) : Value(); };
     Attributes entry{{"name", tensor.name}};
@@ -201,7 +201,7 @@ class StatsJson {
 };
 
 // Prints a note about tensors whose numbers are unknown.
-void note_problems(const std::vector<TensorStatistics>& tensors) {
+void print_problem_note(const std::vector<TensorStatistics>& tensors) {
   const auto has_problem = [](const TensorStatistics& tensor) { return !tensor.problem.empty(); };
   const auto first = std::ranges::find_if(tensors, has_problem);
   if (first == tensors.end()) return;
@@ -216,13 +216,13 @@ void note_problems(const std::vector<TensorStatistics>& tensors) {
 void print_statistics(StatsArguments& options) {
   const Model model = open_model(options.path, options.read);
   options.statistics.progress = make_progress(options.progress, "stats");
-  require_same_headers(model, cluster());
-  std::vector<TensorStatistics> tensors = compute_statistics(model, options.statistics, cluster()).tensors;
+  require_same_headers(model, get_cluster());
+  std::vector<TensorStatistics> tensors = compute_statistics(model, options.statistics, get_cluster()).tensors;
   options.statistics.progress = {};  // erases the bar
   sort_tensors(tensors, options.sort);
   if (options.json) return StatsJson().print(model, tensors);
   print_table(model, tensors, options);
-  if (!options.progress.quiet) note_problems(tensors);
+  if (!options.progress.quiet) print_problem_note(tensors);
 }
 
 }  // namespace
@@ -236,10 +236,10 @@ void add_stats(CLI::App& app) {
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
   std::vector<std::pair<std::string_view, std::string>> sorts = {{"name", "name"}, {"elements", "elements"}};
   for (const StatsColumn& column : kStatsColumns) sorts.emplace_back(column.name, column.name);
-  add_choice(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
+  add_choice_option(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
       ->type_name("COLUMN");
-  add_choice<bool, bool>(*command, "--names", options->names_in_file, {{"file", true}, {"poise", false}},
-                         "Name tensors as the file does, such as GGUF's, or as Poise does");
+  add_choice_option<bool, bool>(*command, "--names", options->names_in_file, {{"file", true}, {"poise", false}},
+                                "Name tensors as the file does, such as GGUF's, or as Poise does");
   add_progress_options(*command, options->progress, "No progress and no notes");
   add_read_options(*command, options->read);
   command->callback([options] { print_statistics(*options); });

@@ -32,7 +32,7 @@ std::size_t measure_width(const std::string& text) {
 
 // Returns the size of the control character with which a text begins: one that a terminal obeys instead of showing it,
 // or one that changes the direction of text. Returns 0 if the text begins with another character.
-std::size_t measure_control(std::string_view text) {
+std::size_t measure_control_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
@@ -59,7 +59,7 @@ void append_escaped(std::string& out, std::string_view text, std::string_view ke
     return;
   }
   while (!text.empty()) {
-    const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : measure_control(text);
+    const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : measure_control_character(text);
     const std::size_t length = std::max<std::size_t>(1, control);
     for (const char c : text.substr(0, length))
       out += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
@@ -75,7 +75,7 @@ std::string escape(std::string_view text, std::string_view kept = {}) {
 
 using Widths = std::vector<std::size_t>;
 
-void widen(Widths& widths, const Table::Row& row) {
+void widen_columns(Widths& widths, const Table::Row& row) {
   for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], measure_width(row[i]));
 }
 
@@ -203,7 +203,7 @@ void print_note(const Finding& finding) {
   print_message(fmt::format("{}: {}", word, make_printable(finding.message)));
 }
 
-std::string describe(const Finding& finding) {
+std::string describe_with_offset(const Finding& finding) {
   return finding.offset ? fmt::format("{} (at 0x{:x})", finding.message, *finding.offset) : finding.message;
 }
 
@@ -211,7 +211,7 @@ std::string format_finding(const Finding& finding, const std::string& path) {
   const char* severity = finding.severity == Severity::error ? "error" : "warning";
   const std::string& where = finding.path.empty() ? path : finding.path;
   return fmt::format("{}: {}{}", severity, where == path ? "" : make_printable(where) + ": ",
-                     make_printable_message(describe(finding)));
+                     make_printable_message(describe_with_offset(finding)));
 }
 
 Table::Table(Row header, std::vector<bool> right_aligned)
@@ -221,7 +221,7 @@ void Table::add(Row row) { rows_.push_back(std::move(row)); }
 
 std::string Table::text() const {
   Widths widths(right_aligned_.size());
-  for (const Row& row : rows_) widen(widths, row);
+  for (const Row& row : rows_) widen_columns(widths, row);
   std::string result;
   for (const Row& row : rows_) append_line(result, row, widths, right_aligned_);
   return result;
@@ -234,10 +234,10 @@ void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& ro
     fill(index, row);
   };
   Widths widths(right_aligned_.size());
-  for (const Row& kept : rows_) widen(widths, kept);
+  for (const Row& kept : rows_) widen_columns(widths, kept);
   for (std::size_t i = 0; i < count; ++i) {
     make(i);
-    widen(widths, row);
+    widen_columns(widths, row);
   }
   std::string lines;
   for (const Row& kept : rows_) append_line(lines, kept, widths, right_aligned_);
@@ -251,7 +251,7 @@ void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& ro
   fmt::print("{}", lines);
 }
 
-std::optional<std::string> TextLines::next() {
+std::optional<std::string> TextLines::read_next() {
   std::string line;
   if (!input_.read_line(line)) return std::nullopt;
   ++number_;

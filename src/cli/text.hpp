@@ -71,7 +71,7 @@ void print_message(std::string_view text);
 void print_note(const Finding& finding);
 
 // Returns the finding's text and place: "... (at 0x40)".
-std::string describe(const Finding& finding);
+std::string describe_with_offset(const Finding& finding);
 
 // Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
 std::string format_finding(const Finding& finding, const std::string& path);
@@ -93,14 +93,12 @@ class Table {
   std::vector<bool> right_aligned_;
 };
 
-// The option --jsonl: texts on standard input.
-
-// Reads texts: a JSON string on each line.
+// Reads the texts of --jsonl from standard input: a JSON string on each line.
 class TextLines {
  public:
   // Returns the next text; std::nullopt after the last one. Throws invalid_file, naming the line.
-  std::optional<std::string> next();
-  // Returns true if next() does not have to wait.
+  std::optional<std::string> read_next();
+  // Returns true if read_next() does not have to wait.
   bool has_next() const { return input_.has_line(); }
 
   // Returns the name of the last text in errors: "line 3 of the input".

@@ -33,7 +33,7 @@ struct TokenizeArguments {
 
 class Tokenize {
  public:
-  explicit Tokenize(const TokenizeArguments& options) : options_(options), tokenizer_(find_vocabulary()) {}
+  explicit Tokenize(const TokenizeArguments& options) : options_(options), tokenizer_(load_vocabulary()) {}
 
   void execute() {
     if (options_.lines) return print_lines();
@@ -44,12 +44,12 @@ class Tokenize {
   }
 
  private:
-  Vocabulary find_vocabulary() const {
+  Vocabulary load_vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (!is_stream_or_url(options_.path)) {
       if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
     }
-    const Model model = open_to_compute(options_.path, options_.read, true);
+    const Model model = open_runnable_model(options_.path, options_.read, true);
     if (auto found = make_vocabulary(model)) {
       const std::size_t rows = count_embedded_tokens(model).value_or(found->size());
       return keep_first_tokens(*std::move(found), rows);
@@ -86,7 +86,7 @@ class Tokenize {
 
   void print_lines() const {
     TextLines lines;
-    while (const auto text = lines.next()) {
+    while (const auto text = lines.read_next()) {
       print(make_json(*text) + "\n");
       // A program may wait for the answer to its line before it writes the next one.
       if (!lines.has_next() && std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());

@@ -22,25 +22,26 @@ std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text
 
 std::string find_long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
-                        const std::string& description, const std::function<void(const std::string& text)>& parse) {
+CLI::Option* add_parsed_option(CLI::App& command, const std::string& names, const std::string& type,
+                               const std::string& description,
+                               const std::function<void(const std::string& text)>& parse) {
   return command.add_option_function<std::string>(names, parse, description)->type_name(type);
 }
 
-CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
-                             const std::string& description,
-                             const std::function<void(const std::string& text)>& parse) {
+CLI::Option* add_parsed_list_option(CLI::App& command, const std::string& names, const std::string& type,
+                                    const std::string& description,
+                                    const std::function<void(const std::string& text)>& parse) {
   const auto parse_all = [parse](const std::vector<std::string>& texts) { std::ranges::for_each(texts, parse); };
   return command.add_option_function<std::vector<std::string>>(names, parse_all, description)->type_name(type);
 }
 
-CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
-                      const std::string& description) {
+CLI::Option* add_size_option(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
+                             const std::string& description) {
   const auto set = [name = find_long_name(names), &value](const std::string& text) {
     value = parse_size(text);
     if (value.value_or(0) == 0) refuse(name, text, kSizeExpected);
   };
-  return add_parsed(command, names, "SIZE", description, set);
+  return add_parsed_option(command, names, "SIZE", description, set);
 }
 
 CLI::Validator make_nonempty_check() {

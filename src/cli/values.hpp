@@ -1,4 +1,4 @@
-// Values of options. An error names the option, the given value, and the expected one.
+// Parses values of options. Errors name the option, the given value and the expected one.
 #pragma once
 
 #include <algorithm>
@@ -49,42 +49,44 @@ std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text
 std::string find_long_name(const std::string& names);
 
 // Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
-CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
-                        const std::string& description, const std::function<void(const std::string& text)>& parse);
+CLI::Option* add_parsed_option(CLI::App& command, const std::string& names, const std::string& type,
+                               const std::string& description,
+                               const std::function<void(const std::string& text)>& parse);
 // Adds an option that may be repeated, and whose values `parse` reads.
-CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
-                             const std::string& description, const std::function<void(const std::string& text)>& parse);
+CLI::Option* add_parsed_list_option(CLI::App& command, const std::string& names, const std::string& type,
+                                    const std::string& description,
+                                    const std::function<void(const std::string& text)>& parse);
 
 // Adds an option whose value is a number; its default is the current `value`. Requires: `value` outlives the command.
 template <typename Number>
-requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names,
-                                                              Number& value, const std::string& description,
-                                                              const NumberRange<Number>& range = {}) {
+requires std::is_arithmetic_v<Number> CLI::Option* add_number_option(CLI::App& command, const std::string& names,
+                                                                     Number& value, const std::string& description,
+                                                                     const NumberRange<Number>& range = {}) {
   const auto set = [name = find_long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };
-  return add_parsed(command, names, "N", description, set)->default_str(fmt::format("{}", value));
+  return add_parsed_option(command, names, "N", description, set)->default_str(fmt::format("{}", value));
 }
 
 // Adds an option whose value is a number, and which has no default.
 template <typename Number>
-CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
-                        const std::string& description, const NumberRange<Number>& range = {}) {
+CLI::Option* add_number_option(CLI::App& command, const std::string& names, std::optional<Number>& value,
+                               const std::string& description, const NumberRange<Number>& range = {}) {
   const auto set = [name = find_long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };
-  return add_parsed(command, names, "N", description, set);
+  return add_parsed_option(command, names, "N", description, set);
 }
 
 // Adds an option whose value is a size of at least one byte.
-CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
-                      const std::string& description);
+CLI::Option* add_size_option(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
+                             const std::string& description);
 
 // Adds an option whose value is one of a few names. `value` may be an optional.
 template <typename Value, typename Choice>
-CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value,
-                        const std::vector<std::pair<std::string_view, Choice>>& choices,
-                        const std::string& description) {
+CLI::Option* add_choice_option(CLI::App& command, const std::string& names, Value& value,
+                               const std::vector<std::pair<std::string_view, Choice>>& choices,
+                               const std::string& description) {
   const auto all = [choices](std::string_view separator) {
     std::string text;
     for (const auto& [name, choice] : choices) text += (text.empty() ? "" : std::string(separator)) + std::string(name);
@@ -96,7 +98,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
     if (found == choices.end()) refuse(name, text, "one of " + all(", "));
     value = found->second;
   };
-  return add_parsed(command, names, all("|"), description, set);
+  return add_parsed_option(command, names, all("|"), description, set);
 }
 
 // Each function returns a check for CLI::Option::check(): that the value is not empty, or that it is UTF-8 and not
@@ -106,8 +108,8 @@ CLI::Validator make_text_check();
 
 // Adds an option whose value is a text that is not empty. `value` may be an optional.
 template <typename Value>
-CLI::Option* add_text(CLI::App& command, const std::string& names, Value& value, const std::string& type,
-                      const std::string& description) {
+CLI::Option* add_text_option(CLI::App& command, const std::string& names, Value& value, const std::string& type,
+                             const std::string& description) {
   return command.add_option(names, value, description)->check(make_nonempty_check())->type_name(type);
 }
 

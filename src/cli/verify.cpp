@@ -106,9 +106,9 @@ class Verification {
         report = verify_headers(has_stream ? stream : open_input(path, options_.read), options_.read);
       } else {
         report = has_stream ? verify_input(stream, options_.read, progress)
-                            : verify(path, options_.read, progress, cluster());
+                            : verify(path, options_.read, progress, get_cluster());
       }
-      if (!options_.sha256.empty() && cluster().rank() == 0)
+      if (!options_.sha256.empty() && get_cluster().rank() == 0)
         check_known_digest(has_stream ? stream.source : Source::open(path, options_.read.io), report);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
@@ -116,11 +116,11 @@ class Verification {
       if (!options_.json) return print_message(make_printable_message(error.what()));
       report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
     }
-    if (cluster().rank() != 0) return;  // the first rank has all findings
+    if (get_cluster().rank() != 0) return;  // the first rank has all findings
     const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);
     good_ = good_ && good;
     if (options_.json) {
-      add(report, path, good);
+      write_file_entry(report, path, good);
     } else if (!options_.progress.quiet || !report.faults.empty()) {
       print_report(report, path, good, options_.headers);
     }
@@ -133,7 +133,7 @@ class Verification {
     std::ranges::move(check.findings, std::back_inserter(report.faults));
   }
 
-  void add(const VerifyReport& report, const std::string& path, bool good) {
+  void write_file_entry(const VerifyReport& report, const std::string& path, bool good) {
     json_->begin_object();
     json_->write_member("path", path);
     json_->write_member("ok", good);
@@ -142,11 +142,11 @@ class Verification {
     json_->write_member("bytes", report.bytes);
     json_->write_member("digests", report.has_digests);
     json_->write_member("digests_checked", report.digests + report.file_digests + report.checksums);
-    json_.write_list("findings", report.faults, [&](const Finding& finding) { add(finding, path); });
+    json_.write_list("findings", report.faults, [&](const Finding& finding) { write_finding(finding, path); });
     json_->end_object();
   }
 
-  void add(const Finding& finding, const std::string& path) {
+  void write_finding(const Finding& finding, const std::string& path) {
     json_->begin_object();
     json_->write_member("severity", finding.severity == Severity::error ? "error" : "warning");
     json_->write_member("message", finding.message);
@@ -183,8 +183,8 @@ void add_verify(CLI::App& app) {
                    "whole cache; - "
                    "is standard input")
       ->required();
-  add_parsed(*command, "--sha256", "HEX", "Expected SHA-256 of the file; for one PATH",
-             [options](const std::string& text) { options->sha256 = parse_sha256(text); });
+  add_parsed_option(*command, "--sha256", "HEX", "Expected SHA-256 of the file; for one PATH",
+                    [options](const std::string& text) { options->sha256 = parse_sha256(text); });
   command->add_flag("--headers", options->headers, "Check only what the headers show: the data is not read")
       ->excludes("--sha256");
   command->add_flag("--strict", options->strict, "Exit with 1 for warnings, too");
