@@ -8,8 +8,8 @@ namespace poise {
 
 void Communicator::sum(std::span<float> numbers) {
   if (size_ == 1) return;
-  // A token takes one exchange. For a prompt, each rank adds up a slice and sends the sums to all, so that a rank
-  // receives two times the numbers and not those of all ranks.
+  // The numbers of a token take one exchange. For those of a prompt, each rank adds up one slice and sends its sums to
+  // all ranks, so that a rank receives about twice its numbers, instead of the numbers of all ranks.
   constexpr std::size_t kMostOfOneExchange = 32768;
   if (size_ == 2 || numbers.size() <= kMostOfOneExchange) {
     parts_.resize(size_ * numbers.size());
@@ -20,7 +20,7 @@ void Communicator::sum(std::span<float> numbers) {
   for (std::size_t rank = 0; rank < size_; ++rank)
     slices.push_back(numbers.size() * (rank + 1) / size_ - numbers.size() * rank / size_);
   parts_.resize(size_ * slices[rank_]);
-  deal(numbers, slices, parts_);
+  exchange_slices(numbers, slices, parts_);
   std::vector<float> sums(slices[rank_]);
   add_parts(sums);
   gather(sums, slices, numbers);
@@ -37,11 +37,11 @@ void Communicator::add_parts(std::span<float> sums) const {
 std::vector<std::string> Communicator::gather(std::string_view own) {
   std::vector<std::uint64_t> lengths(size_);
   const std::uint64_t length = own.size();
-  exchange(std::as_bytes(std::span(&length, 1)), std::vector(size_, sizeof length),
-           std::as_writable_bytes(std::span(lengths)));
+  gather_bytes(std::as_bytes(std::span(&length, 1)), std::vector(size_, sizeof length),
+               std::as_writable_bytes(std::span(lengths)));
   const std::vector<std::size_t> sizes(lengths.begin(), lengths.end());
   std::string all(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}), '\0');
-  exchange(std::as_bytes(std::span(own)), sizes, std::as_writable_bytes(std::span(all)));
+  gather_bytes(std::as_bytes(std::span(own)), sizes, std::as_writable_bytes(std::span(all)));
   std::vector<std::string> texts;
   for (std::size_t begin = 0; const std::size_t size : sizes) {
     texts.push_back(all.substr(begin, size));
@@ -53,7 +53,7 @@ std::vector<std::string> Communicator::gather(std::string_view own) {
 void Communicator::gather(std::span<const float> own, std::span<const std::size_t> sizes, std::span<float> all) {
   std::vector<std::size_t> bytes(sizes.begin(), sizes.end());
   for (std::size_t& size : bytes) size *= sizeof(float);
-  exchange(std::as_bytes(own), bytes, std::as_writable_bytes(all));
+  gather_bytes(std::as_bytes(own), bytes, std::as_writable_bytes(all));
 }
 
 }  // namespace poise

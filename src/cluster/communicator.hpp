@@ -24,7 +24,7 @@ class Communicator {
   std::size_t size() const { return size_; }
 
   // Replaces the numbers with their sums over all ranks. They are added in the order of the ranks, so that all ranks
-  // get the same bits, in each run. Requires: all ranks have as many.
+  // get the same bits, in each run. Requires: all ranks have the same number.
   void sum(std::span<float> numbers);
 
   // Gathers the texts of all ranks. Returns them on each rank, in the order of the ranks.
@@ -33,12 +33,13 @@ class Communicator {
   // Gathers the arrays of all ranks in `all`, one after the other. `sizes` has their lengths.
   void gather(std::span<const float> own, std::span<const std::size_t> sizes, std::span<float> all);
 
-  // Copies the bytes of one rank to all ranks. Requires: all ranks have as many.
+  // Copies the bytes of one rank to all ranks. Requires: all ranks have the same number.
   virtual void broadcast(std::span<std::byte> bytes, std::size_t from) = 0;
 
-  // Ends this rank with the exit code of its command, and returns that of all: the first one that is not 0. Waits for
-  // all ranks that ended well. Does not wait long for others after an error: prints its messages (those of rank 0
-  // appear when they are made, those of other ranks only here) and ends the job. Callers return the code from main().
+  // Ends this rank with the exit code of its command. Returns the exit code of the job: that of the first rank whose
+  // code is not 0. Waits for all ranks; after its own error only for a second, and then ends the job. Prints the
+  // messages of the rank that decides the code, unless it is rank 0, whose messages have appeared already. Callers
+  // return the result from main().
   virtual int end(int code) = 0;
 
   // Returns the file descriptor for a last message before the process ends without end().
@@ -47,24 +48,25 @@ class Communicator {
  protected:
   Communicator(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
 
-  // Gathers the bytes of all ranks in `all`, one after the other. `sizes` has their numbers.
-  virtual void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes,
-                        std::span<std::byte> all) = 0;
+  // Gathers the bytes of all ranks in `all`, one after the other. `sizes` has each rank's number of bytes.
+  virtual void gather_bytes(std::span<const std::byte> own, std::span<const std::size_t> sizes,
+                            std::span<std::byte> all) = 0;
 
   // Sends a slice of the numbers to each rank; `slices` has their lengths. `parts` gets the slices that all ranks send
   // to this one, one after the other.
-  virtual void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) = 0;
+  virtual void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> slices,
+                               std::span<float> parts) = 0;
 
  private:
   void add_parts(std::span<float> sums) const;
 
   std::size_t rank_;
   std::size_t size_;
-  std::vector<float> parts_;  // the parts of a sum
+  std::vector<float> parts_;  // the terms of a sum, from all ranks
 };
 
 // Joins the ranks that were started together: by mpirun or srun in the command poise-mpi (mpi.cpp), one in poise
-// (one_rank.cpp). Ranks other than the first print no standard output, and end() gets their standard error.
+// (one_rank.cpp). Ranks other than the first print no standard output, and keep their standard error for end().
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv);
 
 }  // namespace poise

@@ -37,15 +37,15 @@ std::size_t count_ranks() {
   return static_cast<std::size_t>(size);
 }
 
-std::string name_machine() {
+std::string get_machine_name() {
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
   MPI_Get_processor_name(name.data(), &length);
   return {name.data(), static_cast<std::size_t>(length)};
 }
 
-// Returns the time by which POISE_EXCHANGE_DELAY, a number of microseconds, slows each exchange, so that one machine
-// can measure what slower networks cost (docs/scale.md). Zero without it. Throws bad_argument for another text.
+// Returns the delay of each exchange: POISE_EXCHANGE_DELAY microseconds, or 0 if it is not set. With it, one machine
+// can measure the cost of slower networks (docs/scale.md). Throws bad_argument for a text that is not such a number.
 std::chrono::microseconds read_exchange_delay() {
   const char* const text = std::getenv("POISE_EXCHANGE_DELAY");
   if (text == nullptr) return {};
@@ -65,7 +65,7 @@ class MpiRanks final : public Communicator {
  public:
   explicit MpiRanks(std::chrono::microseconds delay) : Communicator(find_rank(), count_ranks()), delay_(delay) {
     MPI_Comm_dup(MPI_COMM_WORLD, &ends_);
-    if (rank() != 0) mute();
+    if (rank() != 0) redirect_output();
   }
 
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
@@ -80,7 +80,7 @@ class MpiRanks final : public Communicator {
   int end(int code) override {
     std::fflush(stdout);
     std::vector<int> codes(size());
-    // Other ranks may be in a call of another kind. They do not take this call for theirs: `ends_` is for end() alone.
+    // Other ranks may be in a call of another kind. MPI does not confuse it with this one: only end() uses `ends_`.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallgather(&code, 1, MPI_INT, codes.data(), 1, MPI_INT, ends_, &request);
     const auto begin = std::chrono::steady_clock::now();
@@ -102,7 +102,8 @@ class MpiRanks final : public Communicator {
   int error_output() const override { return rank() == 0 ? STDERR_FILENO : error_output_.get(); }
 
  protected:
-  void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes, std::span<std::byte> all) override {
+  void gather_bytes(std::span<const std::byte> own, std::span<const std::size_t> sizes,
+                    std::span<std::byte> all) override {
     imitate_slow_network();
     if (all.size() <= kMostAtOnce) {
       const ArrayPlaces of_all(sizes);
@@ -117,8 +118,9 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  // Requires: the numbers of a pass, at most Transformer::kMaxBatch hidden states, which MPI can count.
-  void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
+  // Requires: no more numbers than a pass has, Transformer::kMaxBatch hidden states, which MPI can count.
+  void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> slices,
+                       std::span<float> parts) override {
     imitate_slow_network();
     const ArrayPlaces out(slices);
     const ArrayPlaces in(std::vector(size(), slices[rank()]));
@@ -130,7 +132,7 @@ class MpiRanks final : public Communicator {
   // MPI counts with int.
   static constexpr std::size_t kMostAtOnce = INT_MAX;
 
-  // Holds the places of arrays that follow each other.
+  // Holds the lengths and places of arrays that follow each other, as MPI wants them.
   struct ArrayPlaces {
     explicit ArrayPlaces(std::span<const std::size_t> sizes) {
       for (int place = 0; const std::size_t size : sizes) {
@@ -151,8 +153,8 @@ class MpiRanks final : public Communicator {
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
   }
 
-  // Keeps the messages of this rank in memory, and prints no output.
-  void mute() {
+  // Redirects standard error to memory, and standard output to nowhere.
+  void redirect_output() {
     error_output_ = FileDescriptor(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     messages_ = FileDescriptor(::memfd_create("poise messages", MFD_CLOEXEC));
     const FileDescriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -164,7 +166,7 @@ class MpiRanks final : public Communicator {
   void print_messages() const {
     std::fflush(stderr);
     if (rank() == 0) return;
-    std::string text = fmt::format("poise: rank {} on {} ends all:\n", rank(), name_machine());
+    std::string text = fmt::format("poise: rank {} on {} ends all:\n", rank(), get_machine_name());
     std::array<char, 4096> piece{};
     for (::off_t at = 0; true;) {
       const ::ssize_t count = ::pread(messages_.get(), piece.data(), piece.size(), at);

@@ -17,11 +17,12 @@ class OneRank final : public Communicator {
   int error_output() const override { return STDERR_FILENO; }
 
  protected:
-  void exchange(std::span<const std::byte> own, std::span<const std::size_t> /*sizes*/,
-                std::span<std::byte> all) override {
+  void gather_bytes(std::span<const std::byte> own, std::span<const std::size_t> /*sizes*/,
+                    std::span<std::byte> all) override {
     std::ranges::copy(own, all.begin());
   }
-  void deal(std::span<const float> numbers, std::span<const std::size_t> /*slices*/, std::span<float> parts) override {
+  void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> /*slices*/,
+                       std::span<float> parts) override {
     std::ranges::copy(numbers, parts.begin());
   }
 };

@@ -47,8 +47,8 @@ class ThreadRanks {
     int error_output() const override { return 2; }
 
    protected:
-    void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes,
-                  std::span<std::byte> all) override {
+    void gather_bytes(std::span<const std::byte> own, std::span<const std::size_t> sizes,
+                      std::span<std::byte> all) override {
       meet(own);
       for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
         std::copy_n(all_.sources_[rank].begin(), sizes[rank], all.begin());
@@ -57,7 +57,8 @@ class ThreadRanks {
       all_.barrier_.arrive_and_wait();
     }
 
-    void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
+    void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> slices,
+                         std::span<float> parts) override {
       meet(std::as_bytes(numbers));
       const std::size_t size = slices[rank()] * sizeof(float);
       const std::size_t first =
