@@ -134,7 +134,7 @@ void attend_to_context(benchmark::State& state, poise::CacheType type) {
   std::vector<float> numbers(cache.width());
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 19) / 10.0F - 0.9F;
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
-    for (std::size_t p = 0; p < kContext; ++p) cache.put(layer, p, numbers.data(), numbers.data());
+    for (std::size_t p = 0; p < kContext; ++p) cache.encode_and_store(layer, p, numbers.data(), numbers.data());
   }
   const auto count = static_cast<std::size_t>(state.range(0));
   std::vector<poise::AttentionToken> tokens;

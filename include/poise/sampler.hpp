@@ -84,13 +84,13 @@ class Sampler {
   static bool is_better(const Candidate& a, const Candidate& b);
   void choose_candidates(std::span<const float> logits);
   void keep_nucleus();
-  void leave_out_after(const Candidate& last);
+  void remove_worse_than(const Candidate& last);
   static double sum_weights(std::span<const Candidate> candidates);
-  double total_weight() const;
+  double compute_total_weight() const;
   TokenId draw(double total);  // one of the candidates
   TokenId choose(std::span<const float> logits);
   TokenId choose(std::span<const float> logits, const Guess& guess);
-  void count(TokenId token);
+  void count_token(TokenId token);
   double draw_uniform();  // returns a number in [0, 1)
 
   SamplingOptions options_;

@@ -178,7 +178,7 @@ class Generator {
  public:
   Generator(std::shared_ptr<PySession> session, const Prompt& prompt, const GenerateOptions& options)
       : session_(std::move(session)), options_(options), sampler_(options.sampling), left_(options.max_tokens) {
-    require_tokens(session_->weights(), options);
+    require_valid_options(session_->weights(), options);
     LongCall call;
     call.run([&] {
       const std::stop_token stop = call.stop_token();

@@ -126,10 +126,10 @@ Imatrix measure_imatrix(const Model& model, std::string_view text, const Imatrix
     if (progress && !progress({chunk, chunks, "chunks"})) throw_cancelled();
     const auto part = std::span(tokens).subspan((options.skipped + chunk) * options.chunk_size, options.chunk_size);
     if (bos) part.front() = *bos;
-    pass.begin(part);
-    while (const std::size_t count = pass.compute_next(stop)) {
+    pass.begin_text(part);
+    while (const std::size_t count = pass.compute_next_tokens(stop)) {
       for (std::size_t at = 0, rows = 0; options.output && at < count; at += rows) {
-        rows = Transformer::count_next(count - at, Transformer::kScoreRows);
+        rows = Transformer::count_next_tokens(count - at, Transformer::kScoreRows);
         pass.compute_logits(at, rows, scores, stop);
       }
     }

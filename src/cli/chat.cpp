@@ -143,7 +143,7 @@ class Chat {
     use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
     add_template_end(options_.template_file, model, generate_, options_.quiet);
     const auto weights = options_.model.load(model);
-    require_tokens(*weights, generate_);
+    require_valid_options(*weights, generate_);
     SessionOptions session_options = options_.session;
     session_options.draft = open_draft(options_.draft, options_.model, options_.quiet);
     Session session(weights, session_options);

@@ -194,7 +194,7 @@ void change_setting(const std::string& text, const Weights& weights, GenerateOpt
     throw Error(ErrorKind::bad_argument, make_usage_message(app, error));
   }
   check_generate_options(changed);
-  require_tokens(weights, changed);
+  require_valid_options(weights, changed);
   options = changed;
 }
 

@@ -88,7 +88,7 @@ class Run {
     // Load the weights in their stored form, and make the tokenizer. Sessions share both.
     const auto weights = options_.model.load(model);
     if (!options_.prompts.file.empty()) return answer_prompts(weights, loading);
-    require_tokens(*weights, generate_);
+    require_valid_options(*weights, generate_);
     print_unused_options();
     if (has_perplexity) return compute_perplexity(weights, loading);
     // Begin a session: the cache of keys and values, and the draft that guesses tokens.

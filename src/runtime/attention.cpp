@@ -17,14 +17,15 @@ IndexRange cut_to_block(const IndexRange& seen, std::size_t begin) {
   return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
-// Computes the attention of one task. `queries` and `out` begin with the first token's first head.
-void attend_to(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
+// Computes one task without a matrix unit. `queries` and `out` begin at the task's first token and head.
+void attend_without_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
+                          float* out) {
   thread_local std::vector<float> scores;
   const KvCache& cache = *task.tokens.front().cache;
   const CacheKernels& kernels = cache.type().kernels();
   const std::size_t begin = find_visible_positions(task.tokens.front(), heads.window).first;
   const std::size_t end = task.tokens.back().position + 1;
-  // Each token and head has a row of scores: from the first position that the task sees, and then the sink.
+  // Each token and head has a row of scores: those of the positions that the token sees, and then the sink's.
   const std::size_t stride = end - begin + 1;
   scores.resize(std::max(scores.size(), task.tokens.size() * task.count * stride));
   const std::size_t apart = heads.count * heads.size;  // numbers between two tokens
@@ -34,7 +35,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
         const IndexRange seen = find_visible_positions(task.tokens[t], heads.window);
         const IndexRange here = cut_to_block(seen, block);
         if (here.first >= here.last) continue;
-        use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
+        use(t, cache.find_run(what, task.layer, task.kv_head, here.first, here.last),
             scores.data() + t * task.count * stride + here.first - seen.first);
       }
     }
@@ -45,7 +46,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
     const IndexRange seen = find_visible_positions(task.tokens[t], heads.window);
     for (std::size_t q = 0; q < task.count; ++q)
-      weigh(scores.data() + (t * task.count + q) * stride, seen.size(), heads, task.head + q);
+      compute_attention_weights(scores.data() + (t * task.count + q) * stride, seen.size(), heads, task.head + q);
     std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
   }
   visit_runs(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
@@ -53,17 +54,17 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   });
 }
 
-// Describes how tasks divide the tokens of a sequence and the query heads that share one head of keys and values.
+// States how many tokens of a sequence, and query heads that share a head of keys and values, a task has at most.
 struct Division {
-  std::size_t tokens;  // the largest number in a task
+  std::size_t tokens;
   std::size_t heads;
   bool on_tiles;
 
-  // Makes only enough tasks to keep all threads busy, so that few of them read the same keys.
+  // Chooses sizes that make only enough tasks to keep all threads busy, so that few of them read the same keys.
   Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
       : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
-    // The largest number of rows of a task. A task keeps the scores of all its rows. On tiles, it converts keys and
-    // values once for all of them.
+    // A row is a token with a head. This limits the rows of a task, because it keeps the scores of all of them. On
+    // tiles, the limit is higher, because each task converts keys and values again.
     const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));
@@ -79,7 +80,7 @@ IndexRange find_visible_positions(const AttentionToken& token, std::size_t windo
   return {window == 0 || last <= window ? 0 : last - window, last};
 }
 
-void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head) {
+void compute_attention_weights(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) apply_soft_cap(scores, count, heads.cap);
   if (heads.sinks != nullptr) scores[count] = heads.sinks[head];
   apply_softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
@@ -99,7 +100,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
     const bool on_tiles = precision == Precision::fast && end - begin > KernelInput::kFewTokensWithTiles &&
                           get_tile_unit() != TileUnit::none && can_use_tiles(heads.size);
-    // Without tiles, tasks of all sequences keep threads busy together.
+    // Without tiles, the tasks of all sequences together keep the threads busy.
     const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);
     for (std::size_t first = begin; first < end; first += division.tokens) {
       for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
@@ -118,7 +119,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
                         const auto token = static_cast<std::size_t>(task.tokens.data() - tokens.data());
                         const std::size_t at = (token * heads.count + task.head) * heads.size;
                         if (task.on_tiles && attend_on_tiles(task, heads, scale, queries + at, out + at)) continue;
-                        attend_to(task, heads, scale, queries + at, out + at);
+                        attend_without_tiles(task, heads, scale, queries + at, out + at);
                       }
                     });
 }

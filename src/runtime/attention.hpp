@@ -1,4 +1,4 @@
-// Computes the attention of the query heads of some tokens over cached positions.
+// Computes attention: the query heads of some tokens attend to cached positions.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,23 @@ struct AttentionHeads {
   const float* sinks = nullptr;  // a score of each query head that counts in the softmax but has no value; may be null
 };
 
-// Names a token by its position and the cache of its sequence, which has the token's key and value.
+// Names a token: its position, and the cache of its sequence. The cache has the token's key and value.
 struct AttentionToken {
   const KvCache* cache = nullptr;
   std::size_t position = 0;
 };
 
 // Computes out[t, h] = softmax(queries[t, h] . keys * scale) values. queries and out are [tokens, heads.count,
-// heads.size]. A result has the same bits whatever other tokens and heads are computed, and for any number of threads.
-// On a matrix unit, however, more than KernelInput::kFewTokensWithTiles tokens of a sequence are summed in another
-// order. Requires: tokens of a sequence have consecutive positions.
+// heads.size]. The bits of a result do not depend on the other tokens and heads, nor on the number of threads. There is
+// one exception: with Precision::fast, a matrix unit sums more than KernelInput::kFewTokensWithTiles tokens of a
+// sequence in another order. Requires: tokens of a sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);
 
-// These functions compute the attention of many tokens of a sequence on a matrix unit (kernels/tiles.hpp). Queries,
-// keys, values and weights are sums of two bfloat16 numbers, so that the error of a product is at most 2^-15 of it.
+// attention.cpp and tiled_attention.cpp share the declarations below.
 
-// Names consecutive tokens of a sequence, and query heads that share a head of keys and values: together they read each
-// of its blocks once.
+// Names consecutive tokens of a sequence, and query heads that share a head of keys and values. The task reads each
+// block of that head from memory once.
 struct AttentionTask {
   std::span<const AttentionToken> tokens;
   std::size_t layer;
@@ -46,19 +45,20 @@ struct AttentionTask {
   std::size_t count;  // the number of query heads
 };
 
-// Returns the positions that a token sees.
+// Returns the last `window` positions up to the token's own; window 0: all of them.
 IndexRange find_visible_positions(const AttentionToken& token, std::size_t window);
 
-// Computes the weights from the scores of a row, in place. If there is a sink, its weight follows the others.
-void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
+// Replaces the scores of a row with weights. If the heads have sinks, the weight of the head's sink follows the others.
+void compute_attention_weights(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
-// Returns true if attend_on_tiles() supports this size of heads: they are whole tiles.
+// Returns true if heads of this size are whole tiles, as attend_on_tiles() requires.
 bool can_use_tiles(std::size_t size);
 
-// Computes the attention of one task. `queries` and `out` begin with the first token's first head. Returns false,
-// without computing, if a key or value is not finite, because even one that a token does not see would make its sums
-// NaN. Results have the same bits for any other tokens and heads of the task. Requires: can_use_tiles(heads.size), and
-// a matrix unit.
+// Computes one task on a matrix unit (kernels/tiles.hpp). Queries, keys, values and weights are sums of two bfloat16
+// numbers, so that the error of a product is at most 2^-15 of it. `queries` and `out` begin at the task's first token
+// and head. Returns false, without computing, if a key or value is not finite: times the weight 0 of a token that does
+// not see it, it would be NaN. The bits of a result do not depend on the task's other tokens and heads. Requires:
+// can_use_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
 

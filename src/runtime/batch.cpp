@@ -32,8 +32,8 @@ class BatchGenerator::State : public Computation {
 
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options) {
     if (tokens.empty()) throw Error(ErrorKind::bad_argument, "the text has no tokens, expected one or more");
-    require_fit(tokens);
-    require_tokens(*weights_, options);
+    require_fitting_tokens(tokens);
+    require_valid_options(*weights_, options);
     BatchText text(next_id_, Computed{std::move(tokens), begin_sequence(context_)}, *weights_, options);
     if (options.max_tokens == 0) {
       ended_.push_back(std::move(text.result));
@@ -50,7 +50,7 @@ class BatchGenerator::State : public Computation {
 
  private:
   struct Computed {
-    std::vector<TokenId> tokens;  // the sequence has computed the first ones
+    std::vector<TokenId> tokens;  // the sequence has the first ones
     Sequence sequence;
   };
 
@@ -68,15 +68,15 @@ class BatchGenerator::State : public Computation {
     BatchGenerator::Finished result;
   };
 
-  // Names tokens of a text that a step computes.
+  // Names the next `count` tokens of a text, which a step computes.
   struct Part {
     BatchText* text;
     std::size_t count;
   };
 
-  // Computes the parts. For texts whose tokens are then all computed, chooses the next token.
+  // Computes the parts. Then chooses the next token of each text whose tokens are all computed.
   void advance(const std::vector<Part>& parts, const std::stop_token& stop) {
-    compute(parts, stop);
+    compute_parts(parts, stop);
     std::vector<std::size_t> rows;
     std::vector<BatchText*> next;  // the texts that get a token from these rows
     std::size_t row = 0;
@@ -90,7 +90,7 @@ class BatchGenerator::State : public Computation {
     if (!rows.empty()) threads_.run({}, [&] { transformer_.compute_logits(rows, memory_, logits.data()); });
     for (std::size_t i = 0; i < next.size(); ++i) {
       const auto scores = std::span(logits).subspan(i * weights_->vocabulary_size(), weights_->vocabulary_size());
-      if (choose(*next[i], scores)) end(*next[i]);
+      if (choose_token(*next[i], scores)) end_text(*next[i]);
     }
   }
 
@@ -98,21 +98,21 @@ class BatchGenerator::State : public Computation {
   std::vector<Part> choose_parts() {
     std::vector<Part> parts;
     std::size_t room = Transformer::kMaxBatch;
-    const auto take = [&](BatchText& text) {
+    const auto add_part = [&](BatchText& text) {
       const std::size_t count = std::min(room, text.tokens.size() - text.sequence.position);
       if (count > 0) parts.push_back({&text, count});
       room -= count;
     };
     for (BatchText& text : texts_) {
       if (!text.result.generation.tokens.empty()) {
-        prepare_long(text);
-        take(text);
+        restart_if_long(text);
+        add_part(text);
       }
     }
     for (BatchText& text : texts_) {
       if (!text.result.generation.tokens.empty()) continue;
-      prepare_long(text);
-      if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
+      restart_if_long(text);
+      if (text.sequence.position > 0 || !copy_beginning_or_wait(text)) add_part(text);
     }
     // Texts that had no room come first in the next step.
     const auto is_waiting = [&](const BatchText& text) {
@@ -122,18 +122,18 @@ class BatchGenerator::State : public Computation {
     return parts;
   }
 
-  void prepare_long(BatchText& text) const {
+  void restart_if_long(BatchText& text) const {
     if (text.sequence.is_long || !transformer_.is_long(text.tokens.size())) return;
     text.sequence.clear();
     text.sequence.is_long = true;
   }
 
-  // Copies the computed beginning that the text shares with another text. Returns true if an earlier text will soon
-  // compute more of it.
-  bool waits_for_beginning(BatchText& text) {
+  // Copies the longest computed beginning that the text shares with another text. Returns true, without copying, if
+  // the text should wait because another text will soon have computed a longer one.
+  bool copy_beginning_or_wait(BatchText& text) {
     const Computed* best = nullptr;
     std::size_t shared = kLeastShared - 1;
-    const auto look_at = [&](const Computed& other) {
+    const auto compare_beginning = [&](const Computed& other) {
       const std::size_t common = std::min(count_common_beginning(text.tokens, other.tokens), text.tokens.size() - 1);
       const std::size_t computed = std::min(common, other.sequence.position);
       if (other.sequence.is_long == text.sequence.is_long && computed > shared) {
@@ -149,11 +149,11 @@ class BatchGenerator::State : public Computation {
         is_earlier = false;
         continue;
       }
-      const std::size_t common = look_at(other);
+      const std::size_t common = compare_beginning(other);
       const bool is_coming = is_earlier || other.sequence.position > 0;
       if (is_coming && other.sequence.is_long == text.sequence.is_long) coming = std::max(coming, common);
     }
-    if (last_) look_at(*last_);
+    if (last_) compare_beginning(*last_);
     if (coming > shared && coming >= kLeastShared) return true;
     if (best == nullptr) return false;
     Sequence copy = best->sequence;
@@ -161,7 +161,7 @@ class BatchGenerator::State : public Computation {
     return false;
   }
 
-  void compute(const std::vector<Part>& parts, const std::stop_token& stop) {
+  void compute_parts(const std::vector<Part>& parts, const std::stop_token& stop) {
     std::vector<SequenceTokens> batch;
     for (const Part& part : parts)
       batch.push_back(
@@ -170,7 +170,7 @@ class BatchGenerator::State : public Computation {
   }
 
   // Chooses the next token. Returns true if the text ends with it.
-  bool choose(BatchText& text, std::span<const float> logits) const {
+  bool choose_token(BatchText& text, std::span<const float> logits) const {
     const TokenId token = text.sampler.sample(drop_padding_scores(*weights_, logits));
     Generation& generation = text.result.generation;
     generation.tokens.push_back(token);
@@ -187,7 +187,7 @@ class BatchGenerator::State : public Computation {
     return true;
   }
 
-  void end(BatchText& text) {
+  void end_text(BatchText& text) {
     if (text.stream) text.result.text += text.stream->finish();
     ended_.push_back(std::move(text.result));
     last_.emplace(Computed{std::move(text.tokens), std::move(text.sequence)});

@@ -24,7 +24,7 @@ Computation::Computation(const Computation& other)
   memory_.precision = other.memory_.precision;
 }
 
-void Computation::require_fit(std::span<const TokenId> tokens) const {
+void Computation::require_fitting_tokens(std::span<const TokenId> tokens) const {
   for (const TokenId token : tokens) require_token(*weights_, "token", token);
   if (tokens.size() > context_) {
     throw Error(ErrorKind::bad_argument,

@@ -24,17 +24,17 @@ class Computation {
   const Weights& weights() const { return *weights_; }
 
  protected:
-  // Throws bad_argument for options that the model or the system does not allow. Requires: weights.
+  // Throws bad_argument for options that the model or the system does not allow. Requires: weights is not null.
   Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options);
   // Copies the computation; the copy has memory of its own.
   Computation(const Computation& other);
   ~Computation() = default;
 
-  // Returns an empty text for up to `positions` tokens.
-  Sequence begin_sequence(std::size_t positions) const { return transformer_.begin(positions, cache_); }
+  // Returns an empty sequence for up to `positions` tokens.
+  Sequence begin_sequence(std::size_t positions) const { return transformer_.make_sequence(positions, cache_); }
 
   // Throws bad_argument for an unknown id, and for more tokens than a text has positions.
-  void require_fit(std::span<const TokenId> tokens) const;
+  void require_fitting_tokens(std::span<const TokenId> tokens) const;
 
   SessionThreads threads_;
   std::size_t context_;
@@ -47,8 +47,8 @@ class Computation {
 // Throws cancelled. Loops of oneTBB end early in a cancelled computation, and their results must not be used.
 [[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was stopped"); }
 
-// Throws cancelled when the calling task's group is cancelled.
-inline void require_wanted() {
+// Throws cancelled if the calling task's group has been cancelled.
+inline void throw_if_cancelled() {
   if (tbb::is_current_task_group_canceling()) throw_cancelled();
 }
 
@@ -57,7 +57,7 @@ inline void require_wanted() {
 
 // Returns log(sum over i of exp(scores[i])). A score minus this is the logarithm of a probability. Requires: there is a
 // score.
-inline double compute_log_sum(std::span<const float> scores) {
+inline double compute_log_sum_exp(std::span<const float> scores) {
   const double best = static_cast<double>(*std::ranges::max_element(scores));
   double sum = 0;
   for (const float score : scores) sum += std::exp(static_cast<double>(score) - best);

@@ -37,18 +37,18 @@ struct CachedPart {
   bool is_scales;
 
   DType find_dtype(const KvCache& cache) const { return is_scales ? DType::f32 : cache.type().code; }
-  std::size_t count_columns(const KvCache& cache) const { return is_scales ? cache.scales() : cache.width(); }
+  std::size_t count_columns(const KvCache& cache) const { return is_scales ? cache.count_scales() : cache.width(); }
 };
 constexpr CachedPart kCachedParts[] = {{"keys", Cached::keys, false},
                                        {"keys.scales", Cached::keys, true},
                                        {"values", Cached::values, false},
                                        {"values.scales", Cached::values, true}};
 
-// Holds a row of codes and scales, in the form in which a cache stores a position's keys or values.
+// Holds the keys or values of a position as a cache stores them: codes and scales.
 class CachedRow {
  public:
   explicit CachedRow(const KvCache& cache)
-      : code_(cache.type().code), codes_(cache.width() * cache.type().code_bytes()), scales_(cache.scales()) {}
+      : code_(cache.type().code), codes_(cache.width() * cache.type().code_bytes()), scales_(cache.count_scales()) {}
 
   std::byte* codes() { return codes_.data(); }
   float* scales() { return scales_.data(); }
@@ -72,7 +72,7 @@ class CachedRow {
   std::vector<float> scales_;
 };
 
-// Streams a part of a layer's cache, from a position on.
+// Reads a part of a layer's cache: the rows of positions [first, last).
 class CachedRows final : public Blob {
  public:
   CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, const CachedPart& part)
@@ -103,12 +103,12 @@ class CachedRows final : public Blob {
 };
 
 template <typename Number>
-BlobPtr copy_numbers(const std::vector<Number>& numbers, const char* name) {
+BlobPtr make_numbers_blob(const std::vector<Number>& numbers, const char* name) {
   const auto bytes = std::as_bytes(std::span(numbers));
   return make_memory_blob({bytes.begin(), bytes.end()}, name);
 }
 
-// Reads a text. Throws if it has a fault, and describes the fault.
+// Reads a text from a model. Throws an error that describes the first fault.
 class Reader {
  public:
   Reader(const Model& model, const Transformer& transformer, std::size_t context, ComputedText& text)
@@ -117,7 +117,7 @@ class Reader {
   void read(const std::string& fingerprint) {
     const Attributes* about = model_.attributes.get_if<Attributes>(kAttribute);
     if (about == nullptr) fail("it is not a session: it has no attribute poise.session");
-    if (const std::uint64_t version = read_count(*about, "version"); version != kVersion) {
+    if (const std::uint64_t version = read_whole_number(*about, "version"); version != kVersion) {
       throw Error(ErrorKind::unsupported, fmt::format("it is a session of version {}, expected {}", version, kVersion),
                   path());
     }
@@ -128,14 +128,14 @@ class Reader {
                               model == nullptr ? "missing" : to_json(*model), fingerprint),
                   path());
     }
-    require_cache(*about);
+    require_same_cache_type(*about);
     read_tokens();
-    const std::uint64_t position = read_count(*about, "position");
+    const std::uint64_t position = read_whole_number(*about, "position");
     if (position > text_.tokens.size())
       fail(fmt::format("position: {} is more than the {} tokens of the session", position, text_.tokens.size()));
     text_.sequence.position = static_cast<std::size_t>(position);
     if (about->find("pending") != nullptr) {
-      text_.pending = require_known_token("pending", read_count(*about, "pending"));
+      text_.pending = require_known_token("pending", read_whole_number(*about, "pending"));
     }
     if (model_.find("logits") != nullptr) read_logits();
     if (position > 0) read_layers();
@@ -146,7 +146,7 @@ class Reader {
   std::string path() const { return model_.origin.path.string(); }
   [[noreturn]] void fail(const std::string& problem) const { throw Error(ErrorKind::invalid_file, problem, path()); }
 
-  std::uint64_t read_count(const Attributes& about, std::string_view key) const {
+  std::uint64_t read_whole_number(const Attributes& about, std::string_view key) const {
     if (const auto* found = about.get_if<std::uint64_t>(key)) return *found;
     if (const auto* found = about.get_if<std::int64_t>(key); found != nullptr && *found >= 0)
       return static_cast<std::uint64_t>(*found);
@@ -155,8 +155,8 @@ class Reader {
                      value == nullptr ? "nothing" : to_json(*value)));
   }
 
-  // Files of older programs, which had only one type of cache, lack this key.
-  void require_cache(const Attributes& about) const {
+  // Throws bad_argument if the session has another type of cache. Old files lack the key; their caches are f32.
+  void require_same_cache_type(const Attributes& about) const {
     const Value* value = about.find("cache");
     const std::string_view wanted = text_.sequence.cache.type().name;
     const Value stored = value == nullptr ? Value("f32") : *value;
@@ -168,7 +168,7 @@ class Reader {
                 path());
   }
 
-  // Returns the dense tensor with this name. Throws an error if its type or rank is another one.
+  // Returns the dense tensor with this name. Throws invalid_file if it is missing, or has another type or rank.
   const Tensor& require_dense(const std::string& name, DType dtype, std::size_t rank) {
     const Tensor* found = model_.find(name);
     if (found == nullptr) fail(fmt::format("tensor {} is missing", name));
@@ -198,7 +198,7 @@ class Reader {
     }
     std::vector<std::int32_t> ids(static_cast<std::size_t>(from.elements()));
     from.parts[0].blob->read(0, std::as_writable_bytes(std::span(ids)));
-    // A negative number becomes a large one, which is then rejected.
+    // A negative number becomes a large one, which require_known_token() rejects.
     for (std::size_t i = 0; i < ids.size(); ++i)
       text_.tokens.push_back(
           require_known_token(fmt::format("tokens: number {}", i), static_cast<std::uint64_t>(ids[i])));
@@ -218,7 +218,7 @@ class Reader {
   void read_layers() {
     KvCache& cache = text_.sequence.cache;
     const std::size_t position = text_.sequence.position;
-    std::vector<std::vector<const Tensor*>> layers;  // the parts of each layer
+    std::vector<std::vector<const Tensor*>> layers;  // the tensors of each layer; null: no scales
     for (std::size_t layer = 0; layer < cache.layers(); ++layer) {
       std::vector<const Tensor*>& parts = layers.emplace_back();
       for (const CachedPart& part : kCachedParts) {
@@ -228,7 +228,7 @@ class Reader {
         fail(fmt::format("layer {}: keys of {} positions, {} of {}", layer, parts.front()->shape[0], part.name,
                          parts.back()->shape[0]));
       }
-      cache.resume(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);
+      cache.set_positions(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);
     }
     // This check comes before memory is reserved, so that a small file cannot demand much memory.
     if (!transformer_.truncate(position, text_.sequence))
@@ -289,13 +289,13 @@ Model make_session_model(const ComputedText& text, const std::string& fingerprin
                       {"cache", std::string(cache.type().name)}};
   if (text.pending) about.set("pending", static_cast<std::uint64_t>(*text.pending));
   model.attributes.set(std::string(kAttribute), about);
-  model.add(make_dense("tokens", {text.tokens.size()}, DType::i32, copy_numbers(text.tokens, "tokens")));
+  model.add(make_dense("tokens", {text.tokens.size()}, DType::i32, make_numbers_blob(text.tokens, "tokens")));
   if (!text.logits.empty()) {
     require_finite("the scores", text.logits, ErrorKind::unsupported, {});
-    model.add(make_dense("logits", {text.logits.size()}, DType::f32, copy_numbers(text.logits, "logits")));
+    model.add(make_dense("logits", {text.logits.size()}, DType::f32, make_numbers_blob(text.logits, "logits")));
   }
   for (std::size_t layer = 0; position > 0 && layer < cache.layers(); ++layer) {
-    const std::size_t first = std::min(cache.find_oldest(layer), position);
+    const std::size_t first = std::min(cache.find_oldest_position(layer), position);
     for (const CachedPart& part : kCachedParts) {
       const std::size_t columns = part.count_columns(cache);
       if (columns == 0) continue;

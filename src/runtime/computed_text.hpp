@@ -1,5 +1,5 @@
-// ComputedText holds the text of a session, and what the transformer has computed for it. It can be saved as a model in
-// a file.
+// ComputedText holds the text of a session with its cache, scores and hidden state. It can be saved as a model in a
+// file.
 //
 // Such a model has the tensors
 //
@@ -30,7 +30,7 @@ struct ComputedText {
   explicit ComputedText(Sequence empty) : sequence(std::move(empty)) {}
 
   Sequence sequence;
-  std::vector<TokenId> tokens = {};      // all tokens that were fed; the sequence has computed the first ones
+  std::vector<TokenId> tokens = {};      // all tokens that were fed; the sequence has the first ones
   std::optional<TokenId> pending = {};   // the token that was generated last, until it or other tokens are fed
   std::vector<float> logits = {};        // empty: the last token has to be computed
   std::vector<float> hidden_state = {};  // the logits are computed from it; empty after read_session_model()
@@ -39,12 +39,13 @@ struct ComputedText {
 // Returns true for a model with the attribute of a session.
 bool is_session(const Model& model);
 
-// Returns the text as a model, which borrows its keys and values. Throws unsupported for numbers that are not finite.
+// Returns the text as a model, which reads keys and values from `text`. Throws unsupported for a score that is not
+// finite; reading the model throws it for such keys and values. Requires: `text` outlives the model.
 Model make_session_model(const ComputedText& text, const std::string& fingerprint);
 
-// Reads a text from a model. Throws invalid_file if the model is not a session; bad_argument if the session has another
-// fingerprint or cache type, or more tokens than fit; and what reading its blobs throws. After an error, `text` is
-// unusable. Requires: `text` is empty, with room for `context` positions.
+// Reads a text from a model. Throws invalid_file if the model is not a session; unsupported if the session has another
+// version; bad_argument if it has another fingerprint or cache type, or more tokens than fit; and what reading its
+// blobs throws. After an error, `text` is unusable. Requires: `text` is empty, with room for `context` positions.
 void read_session_model(const Model& model, const std::string& fingerprint, const Transformer& transformer,
                         std::size_t context, ComputedText& text);
 

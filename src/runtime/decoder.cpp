@@ -42,7 +42,7 @@ class PlannedTransformer final : public Transformer {
     }
   }
 
-  Sequence begin(std::size_t context, CacheType cache) const override {
+  Sequence make_sequence(std::size_t context, CacheType cache) const override {
     std::vector<std::size_t> positions;
     for (const LayerPlan& layer : plan_.layers) {
       // A layer with a window keeps the positions that the first token of a batch sees, and the batch itself.
@@ -58,7 +58,7 @@ class PlannedTransformer final : public Transformer {
       const std::size_t first =
           window == 0 ? 0
                       : position + 1 - std::min(position + 1, window);  // the first position that the next token sees
-      if (s.cache.find_oldest(i) > first) return false;
+      if (s.cache.find_oldest_position(i) > first) return false;
     }
     s.position = position;
     return true;
@@ -67,37 +67,37 @@ class PlannedTransformer final : public Transformer {
   std::size_t get_recompute_limit() const override { return recompute_after_; }
 
   void forward(std::span<const SequenceTokens> batch, Workspace& memory) const override {
-    const std::vector<AttentionToken> tokens = prepare(batch, memory);
+    const std::vector<AttentionToken> tokens = prepare_batch(batch, memory);
     embed(batch, memory);
-    keep(0, tokens.size(), memory);
+    keep_hidden_states(0, tokens.size(), memory);
     const IndexRange own = ranks_.find_layers(layers());
     for (std::size_t index = 0; index < layers(); ++index) {
       if (index >= own.first && index < own.last) {
         add_attention(index, batch, tokens, memory);
-        require_wanted();
+        throw_if_cancelled();
         add_feed_forward(weights_.layers[index], tokens.size(), memory);
-        require_wanted();
+        throw_if_cancelled();
       } else {
         for (const SequenceTokens& part : batch)
-          part.sequence->cache.count_remote(index, part.sequence->position + part.tokens.size());
+          part.sequence->cache.count_remote_positions(index, part.sequence->position + part.tokens.size());
       }
-      send_on(index, memory);
-      keep(index + 1, tokens.size(), memory);
+      broadcast_hidden_states(index, memory);
+      keep_hidden_states(index + 1, tokens.size(), memory);
     }
     for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
   }
 
   void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const override {
-    float* const x = memory.normed.data();  // has as many rows as forward() got
+    float* const x = memory.normed.data();  // has a row for each token of the last forward()
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(memory.x.data() + rows[i] * plan_.hidden, plan_.hidden, x + i * plan_.hidden);
     if (weights_.norm) weights_.norm.apply(x, rows.size(), x);
     if (ranks_.splits_matrices()) {
-      multiply_share(x, rows.size(), memory, out);
+      compute_logits_share(x, rows.size(), memory, out);
     } else if (ranks_.rank() + 1 == ranks_.count()) {
-      multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.products());
+      multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.product_options());
     }
-    require_wanted();
+    throw_if_cancelled();
     if (ranks_.splits_layers()) {
       ranks_.communicator->broadcast(std::as_writable_bytes(std::span(out, rows.size() * vocabulary_size())),
                                      ranks_.count() - 1);
@@ -108,14 +108,14 @@ class PlannedTransformer final : public Transformer {
 
  private:
   // Computes this rank's share of the scores, and receives the shares of the others.
-  void multiply_share(const float* x, std::size_t rows, Workspace& memory, float* out) const {
+  void compute_logits_share(const float* x, std::size_t rows, Workspace& memory, float* out) const {
     std::vector<std::size_t> sizes;
     for (std::size_t rank = 0; rank < ranks_.count(); ++rank) sizes.push_back(rows * find_share_of_scores(rank).size());
     const std::size_t all = rows * vocabulary_size();
     memory.share.resize(all + sizes[ranks_.rank()]);
     const auto own = std::span(memory.share).subspan(all);
-    multiply(*weights_.output, x, rows, own.data(), memory.products());
-    require_wanted();
+    multiply(*weights_.output, x, rows, own.data(), memory.product_options());
+    throw_if_cancelled();
     const auto gathered = std::span(memory.share).first(all);
     ranks_.communicator->gather(own, sizes, gathered);
     const float* from = gathered.data();
@@ -132,8 +132,8 @@ class PlannedTransformer final : public Transformer {
     return {share.first * step, share.last * step};
   }
 
-  // Sends the hidden states to all ranks: one has the next layer, and each may have to keep them.
-  void send_on(std::size_t layer, Workspace& memory) const {
+  // Sends the hidden states to all ranks if another rank has the next layer, or if this layer is the last.
+  void broadcast_hidden_states(std::size_t layer, Workspace& memory) const {
     if (!ranks_.splits_layers()) return;
     const std::size_t owner = ranks_.find_owner(layer, layers());
     if (layer + 1 < layers() && ranks_.find_owner(layer + 1, layers()) == owner) return;
@@ -145,8 +145,8 @@ class PlannedTransformer final : public Transformer {
     return {plan_.head_size, std::move(frequencies), factor};
   }
 
-  // Reserves memory for the batch. Returns its tokens, in order.
-  std::vector<AttentionToken> prepare(std::span<const SequenceTokens> batch, Workspace& memory) const {
+  // Reserves memory for the batch, and computes its rotation angles. Returns its tokens, in order.
+  std::vector<AttentionToken> prepare_batch(std::span<const SequenceTokens> batch, Workspace& memory) const {
     std::vector<AttentionToken> tokens;
     memory.angles.resize(std::max(memory.angles.size(), batch.size()));
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -187,12 +187,12 @@ class PlannedTransformer final : public Transformer {
       weights_.positions->decode(part.sequence->position, part.tokens.size(), to);
       to += part.tokens.size() * plan_.hidden;
     }
-    memory.add(memory.projected);
+    memory.add_to_x(memory.projected);
   }
 
-  // Keeps the hidden states of a layer if the caller has asked for them. After the last layer, keeps them after the
-  // final norm.
-  void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
+  // Copies the hidden states to memory.kept if the caller has asked for this layer's. Those of the last layer are
+  // kept after the final norm.
+  void keep_hidden_states(std::size_t layer, std::size_t count, Workspace& memory) const {
     if (memory.kept_layer != layer) return;
     memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
     if (layer > 0 && ranks_.splits_layers()) {
@@ -202,7 +202,7 @@ class PlannedTransformer final : public Transformer {
     if (layer == layers() && weights_.norm) weights_.norm.apply(memory.kept.data(), count, memory.kept.data());
   }
 
-  // Returns the norm of x, or x itself without a norm.
+  // Returns x after the norm; x itself if there is no norm.
   static const float* apply_norm(const Norm& norm, std::size_t count, Workspace& memory) {
     if (!norm) return memory.x.data();
     norm.apply(memory.x.data(), count, memory.normed.data());
@@ -213,7 +213,7 @@ class PlannedTransformer final : public Transformer {
   void add_projected(const Norm& norm, std::size_t count, Workspace& memory) const {
     if (ranks_.splits_matrices()) ranks_.communicator->sum(memory.projected);
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());
-    memory.add(memory.projected);
+    memory.add_to_x(memory.projected);
   }
 
   void add_attention(std::size_t index, std::span<const SequenceTokens> batch, std::span<const AttentionToken> tokens,
@@ -223,11 +223,11 @@ class PlannedTransformer final : public Transformer {
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     const std::size_t q_width = plan_.heads * plan_.head_size;
     project(
-        layer.qkv, apply_norm(layer.attention_norm, count, memory), count, memory.products(),
+        layer.qkv, apply_norm(layer.attention_norm, count, memory), count, memory.product_options(),
         std::array{Target{memory.q.data(), q_width}, Target{memory.k.data(), width}, Target{memory.v.data(), width}},
         memory.fused);
-    norm_heads(layer.q_norm, plan_.heads, true, count, memory.q.data(), memory);
-    norm_heads(layer.k_norm, plan_.kv_heads, share_.is_first, count, memory.k.data(), memory);
+    apply_head_norm(layer.q_norm, plan_.heads, true, count, memory.q.data(), memory);
+    apply_head_norm(layer.k_norm, plan_.kv_heads, share_.is_first, count, memory.k.data(), memory);
     std::size_t first = 0;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       rotate_and_cache(index, *batch[i].sequence, batch[i].tokens.size(), memory.angles[i], first, memory);
@@ -243,12 +243,12 @@ class PlannedTransformer final : public Transformer {
     const bool is_float32 = layer.o.matrix->stored().storage == Storage::f32;
     attend(tokens, index, heads, is_float32 ? Precision::exact : memory.precision, memory.q.data(),
            memory.attended.data());
-    project(layer.o, pad_attended(layer, count, memory), count, memory.products(), memory.projected.data());
+    project(layer.o, pad_attended(layer, count, memory), count, memory.product_options(), memory.projected.data());
     add_projected(layer.attention_post_norm, count, memory);
   }
 
-  // Returns the attended numbers, padded with zeros to the inputs of `o`: o's first and last blocks may belong to heads
-  // of other ranks, too.
+  // Returns the attended numbers, padded with zeros to the inputs of `o`. Its first and last blocks may also have
+  // inputs from heads of other ranks.
   const float* pad_attended(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
     const std::size_t from = plan_.heads * plan_.head_size;
     const std::size_t to = layer.o.matrix->inputs();
@@ -259,10 +259,10 @@ class PlannedTransformer final : public Transformer {
     return memory.padded.data();
   }
 
-  // Applies a norm to `heads` heads of each token: to each head alone, or to all heads of all ranks together. `counts`
-  // is true for one of the ranks that share these heads: only that one adds their squares to the sum.
-  void norm_heads(const Norm& norm, std::size_t heads, bool counts, std::size_t tokens, float* x,
-                  Workspace& memory) const {
+  // Applies a norm to `heads` heads of each token: to each head alone, or to all heads of all ranks together. Several
+  // ranks may share these heads: `counts` is true on the one that adds their squares to the sum.
+  void apply_head_norm(const Norm& norm, std::size_t heads, bool counts, std::size_t tokens, float* x,
+                       Workspace& memory) const {
     const std::size_t width = heads * plan_.head_size;
     if (norm.whole == 0) {
       if (norm) norm.apply(x, tokens * width / norm.weight.size(), x);
@@ -298,7 +298,8 @@ class PlannedTransformer final : public Transformer {
       });
     }
     for (std::size_t t = 0; t < count; ++t)
-      s.cache.put(index, s.position + t, memory.k.data() + (first + t) * width, memory.v.data() + (first + t) * width);
+      s.cache.encode_and_store(index, s.position + t, memory.k.data() + (first + t) * width,
+                               memory.v.data() + (first + t) * width);
   }
 
   void add_feed_forward(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
@@ -306,7 +307,7 @@ class PlannedTransformer final : public Transformer {
     if (layer.experts) {
       run_feed_forward(*layer.experts, x, count, memory, memory.projected.data());
     } else {
-      run_feed_forward(layer.mlp, x, count, memory.products(), memory.network, memory.projected.data());
+      run_feed_forward(layer.mlp, x, count, memory.product_options(), memory.network, memory.projected.data());
     }
     add_projected(layer.mlp_post_norm, count, memory);
   }

@@ -1,4 +1,4 @@
-// Declares the decoder, which computes every family by its plan.
+// Declares the decoder, which computes the models of all families by their plans.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Returns the decoder, or the share of it for one of several ranks. Requires: `plan` is that of the model's family;
-// configuration and tensors have been checked.
+// Returns the decoder, or a rank's share of it. Requires: the model's family made `plan`; configuration and tensors
+// have been checked.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan, const Ranks& ranks);
 
 // Describes y = x times the matrix, plus the bias.
@@ -33,7 +33,7 @@ struct Target {
   std::size_t width = 0;
 };
 
-// Chooses the order of the outputs of one matrix that makes all parts.
+// States in which order a matrix that makes several parts has their outputs.
 enum class Fused : std::uint8_t {
   in_turn,   // all of the first part, then all of the next
   by_turns,  // the first number of each part, then the second of each
@@ -46,7 +46,7 @@ void project(std::span<const Projection> projections, const float* x, std::size_
 void project(const Projection& projection, const float* x, std::size_t tokens, const ProductOptions& options,
              float* out);
 
-// Holds the network that computes all tokens of a layer, or an expert, which computes some tokens.
+// Holds the feed-forward network of a layer, or an expert, which computes only some tokens.
 struct FeedForward {
   std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
   Projection down;
@@ -64,12 +64,12 @@ struct Experts {
   bool normalized = true;
 };
 
-// Computes out [tokens, hidden] = down(activation(gate(x)) * up(x)).
+// Computes out [tokens, hidden] = down(activation(gate(x)) * up(x)); without a gate, down(activation(in(x))).
 void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, const ProductOptions& options,
                       NetworkMemory& memory, float* out);
 
-// Computes the same for the experts with the token's best router scores, weighted by these scores. Reads no other
-// expert's weights.
+// Computes, for each token, the weighted sum of the experts with its best router scores; the weights are a softmax of
+// the scores. Reads only the weights of these experts, and only sums up those of this rank.
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 struct Norm {
@@ -100,19 +100,20 @@ struct DecoderLayer {
   Norm mlp_post_norm = {};
 };
 
-// Holds the weights of a decoder, by the names in its plan.
+// Holds the weights of a decoder. Members have the names of those in DecoderPlan.
 struct DecoderWeights {
   std::unique_ptr<Matrix> embedding;
   std::unique_ptr<Matrix> positions;  // null: none
   Norm norm;
   std::unique_ptr<Matrix> output;  // null: the embedding, or none
-  std::size_t vocabulary = 0;      // scores of all ranks
-  std::size_t output_step = 1;     // shares of the scores are multiples of it
+  std::size_t vocabulary = 0;      // the number of scores of all ranks together
+  std::size_t output_step = 1;     // a rank's share of the scores begins and ends at multiples of it
   std::vector<float> rope_divisors;
   std::vector<DecoderLayer> layers;
 };
 
-// Returns the share of a rank, by the plan of the whole model. Requires: configuration and tensors have been checked.
+// Returns a rank's share of the weights; `plan` is that of the whole model. Requires: configuration and tensors have
+// been checked.
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

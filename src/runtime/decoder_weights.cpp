@@ -22,17 +22,17 @@ std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRang
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// Returns the step at which ranks' shares of the numbers begin and end: `step`, or 1 if the numbers are not whole
-// steps. With 1, matrices become float32.
+// Returns a step: ranks' shares of `numbers` numbers begin and end at multiples of it. It is `step`, or 1 if the
+// numbers are not whole steps; then matrices that cannot be cut there become float32.
 std::size_t choose_share_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
-// Describes one of the parts of a fused matrix, which follow each other: its length, and this rank's share.
+// Describes a part of a fused matrix, in which the parts follow each other: its length, and this rank's share.
 struct FusedPart {
   std::size_t width;
   IndexRange share;
 };
 
-// Returns the numbers by which a norm multiplies.
+// Returns the numbers by which a norm multiplies: 1 is added to those of rms_plus_one.
 std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
   if (kind != NormKind::rms_plus_one) return load_vector(tensor);
   const Part* const data = tensor.part("data");
@@ -79,8 +79,8 @@ class Loader {
     return result;
   }
 
-  // Returns the projections for the parts: each module makes its own part, or one module makes all of them, one after
-  // the other.
+  // Returns the projections that make the parts. Each module makes one part, or one module makes all of them, one after
+  // the other; ranks cut such a module into one projection for each part.
   std::vector<Projection> load_projections(const std::string& prefix, const std::vector<Linear>& linears,
                                            const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;
@@ -98,7 +98,7 @@ class Loader {
     return result;
   }
 
-  Projection make_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
+  Projection load_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
     if (!ranks_.splits_matrices()) return load_projection(prefix, linear, orientation());
     return load_projection(prefix, linear, orientation(), {MatrixPart::Side::inputs, inputs});
   }
@@ -109,8 +109,8 @@ class Loader {
                             {{plan_.heads * plan_.head_size, find_head_numbers(share_.heads)}, keys, keys});
   }
 
-  // Loads the columns of `o` for this rank's heads into the layer. They may begin and end within a block of the matrix.
-  // Then the whole block is loaded, and the inputs from other heads are zeros.
+  // Loads the columns of `o` for this rank's heads into the layer. If they begin or end within a block of the matrix,
+  // loads the whole block; the inputs from other heads are zeros.
   void load_o(const std::string& prefix, DecoderLayer& layer) const {
     const Tensor& weight = get_tensor(make_weight_name(prefix, plan_.o));
     IndexRange inputs = find_head_numbers(share_.heads);
@@ -119,7 +119,7 @@ class Loader {
       const std::size_t step = choose_share_step(all, find_part_step(weight, orientation(), MatrixPart::Side::inputs));
       inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
-    layer.o = make_summed_projection(prefix, plan_.o, inputs);
+    layer.o = load_summed_projection(prefix, plan_.o, inputs);
     layer.o_skipped = share_.heads.first * plan_.head_size - inputs.first;
   }
 
@@ -138,29 +138,29 @@ class Loader {
     return result;
   }
 
-  FeedForward load_network(const std::string& prefix, const std::vector<Linear>& in, const Linear& down) const {
+  FeedForward load_feed_forward(const std::string& prefix, const std::vector<Linear>& in, const Linear& down) const {
     const Tensor& weight = get_tensor(make_weight_name(prefix, down));
     const std::size_t inner = weight.shape[plan_.transposed ? 0 : 1];
     std::vector<const Tensor*> in_weights;
     for (const Linear& linear : in) in_weights.push_back(&get_tensor(make_weight_name(prefix, linear)));
     const IndexRange share = find_inner_share(inner, in_weights, weight);
     std::vector<FusedPart> parts(plan_.gated ? 2 : 1, {inner, share});
-    return {load_projections(prefix, in, parts), make_summed_projection(prefix, down, share), plan_.activation,
+    return {load_projections(prefix, in, parts), load_summed_projection(prefix, down, share), plan_.activation,
             plan_.gated};
   }
 
   Experts load_experts(const std::string& prefix, const ExpertsPlan& plan) const {
     Experts experts = {load_projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
     if (plan.stored != ExpertsStored::separate) {
-      experts.all = make_stacked_experts(prefix, plan);
+      experts.all = load_stacked_experts(prefix, plan);
       return experts;
     }
     const Loader whole(model_, plan_, {});
     const IndexRange share = ranks_.find_share(plan.count);
     experts.all.resize(plan.count);
     for (std::size_t i = share.first; i < share.last; ++i) {
-      experts.all[i] = whole.load_network(fmt::format("{}{}.{}.", prefix, plan.list, i),
-                                          {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias});
+      experts.all[i] = whole.load_feed_forward(fmt::format("{}{}.{}.", prefix, plan.list, i),
+                                               {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias});
     }
     return experts;
   }
@@ -184,7 +184,7 @@ class Loader {
     if (layer.plan.experts) {
       layer.experts = load_experts(prefix, *plan_.experts);
     } else {
-      layer.mlp = load_network(prefix, plan_.mlp, plan_.down);
+      layer.mlp = load_feed_forward(prefix, plan_.mlp, plan_.down);
     }
     return layer;
   }
@@ -238,8 +238,8 @@ class Loader {
     return {heads.first * plan_.head_size, heads.last * plan_.head_size};
   }
 
-  // Returns this rank's share of the inner numbers. The share is whole steps, which can be cut out of the rows and
-  // columns of all these matrices.
+  // Returns this rank's share of the network's inner numbers. The share begins and ends where the rows or columns of
+  // all these matrices can be cut.
   IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
     std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);
@@ -250,7 +250,7 @@ class Loader {
     return {share.first * step, share.last * step};
   }
 
-  std::vector<FeedForward> make_stacked_experts(const std::string& prefix, const ExpertsPlan& plan) const {
+  std::vector<FeedForward> load_stacked_experts(const std::string& prefix, const ExpertsPlan& plan) const {
     const auto make_list_name = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
     const Orientation orientation =
         plan.stored == ExpertsStored::stacked_in_out ? Orientation::in_out : Orientation::out_in;
@@ -264,15 +264,15 @@ class Loader {
     auto down = load_matrices(down_weight, orientation, share);
     const std::vector<float> gate_bias = load_vector(get_tensor(make_list_name(plan.gate) + "_bias"));
     const std::vector<float> down_bias = load_vector(get_tensor(make_list_name(plan.down) + "_bias"));
-    const auto copy_expert = [&](const std::vector<float>& all, std::size_t i) {
+    const auto copy_expert_bias = [&](const std::vector<float>& all, std::size_t i) {
       const std::size_t size = all.size() / plan.count;
       return copy_range(all, {i * size, (i + 1) * size});
     };
     std::vector<FeedForward> experts(plan.count);
     for (std::size_t i = share.first; i < share.last; ++i) {
       FeedForward& expert = experts[i];
-      expert.in.push_back({std::move(gate[i - share.first]), copy_expert(gate_bias, i)});
-      expert.down = {std::move(down[i - share.first]), copy_expert(down_bias, i)};
+      expert.in.push_back({std::move(gate[i - share.first]), copy_expert_bias(gate_bias, i)});
+      expert.down = {std::move(down[i - share.first]), copy_expert_bias(down_bias, i)};
       expert.activation = plan_.activation;
       expert.fused = Fused::by_turns;
     }

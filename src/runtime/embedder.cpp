@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// Holds a text that is being computed.
+// Holds a text whose hidden states are being computed.
 struct PooledText {
   std::size_t number;  // the index among all texts
   std::span<const TokenId> left;
@@ -38,7 +38,7 @@ class Embedder::State : public Computation {
                            const std::stop_token& stop) {
     std::size_t total = 0;
     for (std::size_t i = 0; i < texts.size(); ++i) {
-      check(texts[i], i);
+      check_text(texts[i], i);
       total += texts[i].size();
     }
     std::vector<float> out(texts.size() * size());
@@ -46,11 +46,11 @@ class Embedder::State : public Computation {
     std::size_t begun = 0;
     std::size_t done = 0;
     while (done < total) {
-      const std::vector<std::size_t> counts = fill(texts, begun, running);
-      compute(running, counts, stop);
+      const std::vector<std::size_t> counts = fill_batch(texts, begun, running);
+      compute_batch(running, counts, stop);
       for (const std::size_t count : counts) done += count;
       for (const PooledText& text : running) {
-        if (text.left.empty()) finish(text, texts[text.number].size(), out.data() + text.number * size());
+        if (text.left.empty()) write_vector(text, texts[text.number].size(), out.data() + text.number * size());
       }
       std::erase_if(running, [](const PooledText& text) { return text.left.empty(); });
       if (progress && !progress({done, total, "tokens"})) throw_cancelled();
@@ -59,7 +59,7 @@ class Embedder::State : public Computation {
   }
 
  private:
-  void check(const std::vector<TokenId>& text, std::size_t number) const {
+  void check_text(const std::vector<TokenId>& text, std::size_t number) const {
     const auto fail = [&](const std::string& problem) {
       throw Error(ErrorKind::bad_argument, fmt::format("text {}: {}", number + 1, problem));
     };
@@ -69,15 +69,16 @@ class Embedder::State : public Computation {
       fail(fmt::format("{} tokens do not fit the context of {} tokens", text.size(), context_));
   }
 
-  // Begins texts while there is room. Returns, for each running text, how many tokens are computed next.
-  std::vector<std::size_t> fill(std::span<const std::vector<TokenId>> texts, std::size_t& begun,
-                                std::vector<PooledText>& running) const {
+  // Begins texts while the next batch has room. Returns how many tokens of each running text it has; those beyond the
+  // end of the list have none.
+  std::vector<std::size_t> fill_batch(std::span<const std::vector<TokenId>> texts, std::size_t& begun,
+                                      std::vector<PooledText>& running) const {
     std::vector<std::size_t> counts;
     std::size_t room = Transformer::kMaxBatch;
     for (std::size_t i = 0; room > 0; ++i) {
       if (i == running.size()) {
         if (begun == texts.size()) break;
-        running.push_back(begin(texts[begun], begun));
+        running.push_back(begin_text(texts[begun], begun));
         ++begun;
       }
       counts.push_back(std::min(room, running[i].left.size()));
@@ -86,13 +87,14 @@ class Embedder::State : public Computation {
     return counts;
   }
 
-  PooledText begin(std::span<const TokenId> tokens, std::size_t number) const {
+  PooledText begin_text(std::span<const TokenId> tokens, std::size_t number) const {
     PooledText text = {number, tokens, begin_sequence(tokens.size()), std::vector<double>(size())};
     text.sequence.is_long = transformer_.is_long(tokens.size());
     return text;
   }
 
-  void compute(std::vector<PooledText>& running, const std::vector<std::size_t>& counts, const std::stop_token& stop) {
+  void compute_batch(std::vector<PooledText>& running, const std::vector<std::size_t>& counts,
+                     const std::stop_token& stop) {
     std::vector<SequenceTokens> batch;
     for (std::size_t i = 0; i < counts.size(); ++i)
       batch.push_back({&running[i].sequence, running[i].left.first(counts[i])});
@@ -100,18 +102,18 @@ class Embedder::State : public Computation {
     const float* state = memory_.kept.data();
     for (std::size_t i = 0; i < counts.size(); ++i) {
       running[i].left = running[i].left.subspan(counts[i]);
-      for (std::size_t t = 0; t < counts[i]; ++t, state += size()) pool(state, running[i].pooled);
+      for (std::size_t t = 0; t < counts[i]; ++t, state += size()) add_to_pooled(state, running[i].pooled);
     }
   }
 
-  void pool(const float* state, std::vector<double>& pooled) const {
+  void add_to_pooled(const float* state, std::vector<double>& pooled) const {
     for (std::size_t i = 0; i < size(); ++i) {
       const auto number = static_cast<double>(state[i]);
       pooled[i] = options_.pooling == Pooling::mean ? pooled[i] + number : number;
     }
   }
 
-  void finish(const PooledText& text, std::size_t tokens, float* out) const {
+  void write_vector(const PooledText& text, std::size_t tokens, float* out) const {
     double divisor = options_.pooling == Pooling::mean ? static_cast<double>(tokens) : 1;
     if (options_.normalize) {
       double squares = 0;

@@ -31,14 +31,14 @@ const Activation& get_activation(ActivationKind kind) {
   return *std::ranges::find(kActivations, kind, &Activation::kind);
 }
 
-// Names a token that chose an expert.
+// Names an expert, a token that chose it, and the weight of the expert's output.
 struct Choice {
   std::size_t expert;
   std::size_t token;
   float weight;
 };
 
-// Chooses the `used` experts with a token's best scores, and their weights.
+// Appends the `used` experts with a token's best scores to `choices`. NaN counts as the worst score.
 void choose_experts(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
                     std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
@@ -65,8 +65,8 @@ void choose_experts(const Experts& experts, float* scores, std::size_t token, st
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
                 Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
-  // A single token is summed in another order than several. So if the call has several tokens, no expert computes a
-  // single one: a second one is added. An observer must see each token once, so this is not done for it.
+  // A single token would be summed in another order. So if the call has several tokens but the expert only one, the
+  // expert computes this token twice; not with an observer, which must see each token once.
   const std::size_t least = tokens > 1 && memory.observer == nullptr ? 2 : 1;
   const std::size_t count = std::max(least, choices.size());
   memory.gathered.resize(count * hidden);
@@ -74,7 +74,8 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   for (std::size_t i = 0; i < count; ++i)
     std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden,
                 memory.gathered.data() + i * hidden);
-  run_feed_forward(expert, memory.gathered.data(), count, memory.products(), memory.network, memory.expert_out.data());
+  run_feed_forward(expert, memory.gathered.data(), count, memory.product_options(), memory.network,
+                   memory.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
     for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * memory.expert_out[i * hidden + j];
@@ -82,13 +83,13 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
 }
 
 // Computes the experts of one token in parallel, because each is too little work for all threads.
-void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Workspace& memory,
-                 float* out) {
+void run_experts_of_token(const Experts& experts, std::span<const Choice> choices, const float* x, Workspace& memory,
+                          float* out) {
   const std::size_t hidden = experts.router.matrix->inputs();
   memory.experts.resize(std::max(memory.experts.size(), choices.size()));
   memory.expert_out.resize(choices.size() * hidden);
   tbb::parallel_for(std::size_t{0}, choices.size(), [&](std::size_t i) {
-    run_feed_forward(experts.all[choices[i].expert], x, 1, memory.products(), memory.experts[i],
+    run_feed_forward(experts.all[choices[i].expert], x, 1, memory.product_options(), memory.experts[i],
                      memory.expert_out.data() + i * hidden);
   });
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -96,8 +97,8 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
-// Computes the network a block of inner numbers at a time (multiply_gated()). Returns false, without computing, if that
-// is not possible.
+// Computes the network with multiply_gated(), a block of inner numbers at a time. Returns false, without computing, if
+// that is not possible.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
                    const ProductOptions& options, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };
@@ -120,7 +121,7 @@ void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
 }
 
 // Copies the numbers of token t to the parts.
-void split(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
+void copy_to_parts(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     float* const to = parts[p].data + t * parts[p].width;
     if (fused == Fused::in_turn) {
@@ -154,14 +155,14 @@ void run_feed_forward(const FeedForward& network, const float* x, std::size_t to
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out) {
   const std::size_t count = experts.all.size();
   memory.scores.resize(tokens * count);
-  project(experts.router, x, tokens, memory.products(), memory.scores.data());
+  project(experts.router, x, tokens, memory.product_options(), memory.scores.data());
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
   for (std::size_t t = 0; t < tokens; ++t) choose_experts(experts, memory.scores.data() + t * count, t, order, choices);
   std::erase_if(choices, [&](const Choice& choice) { return !experts.all[choice.expert].down.matrix; });
   std::ranges::stable_sort(choices, {}, &Choice::expert);
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
-  if (tokens == 1) return run_experts(experts, choices, x, memory, out);
+  if (tokens == 1) return run_experts_of_token(experts, choices, x, memory, out);
   for (auto first = choices.begin(); first != choices.end();) {
     const auto last =
         std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
@@ -182,7 +183,7 @@ void project(std::span<const Projection> projections, const float* x, std::size_
   const Projection& all = projections.front();
   scratch.resize(tokens * all.outputs());
   project(all, x, tokens, options, scratch.data());
-  for (std::size_t t = 0; t < tokens; ++t) split(scratch.data() + t * all.outputs(), parts, t, fused);
+  for (std::size_t t = 0; t < tokens; ++t) copy_to_parts(scratch.data() + t * all.outputs(), parts, t, fused);
 }
 
 void project(const Projection& projection, const float* x, std::size_t tokens, const ProductOptions& options,

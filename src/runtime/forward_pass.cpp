@@ -15,17 +15,17 @@ ForwardPass::ForwardPass(std::shared_ptr<const Weights> weights, const SessionOp
   require_output(*weights_);
 }
 
-void ForwardPass::begin(std::span<const TokenId> tokens) {
-  require_fit(tokens);
+void ForwardPass::begin_text(std::span<const TokenId> tokens) {
+  require_fitting_tokens(tokens);
   tokens_ = tokens;
   sequence_.clear();
   sequence_.is_long = transformer_.is_long(tokens.size());
 }
 
-std::size_t ForwardPass::compute_next(const std::stop_token& stop) {
+std::size_t ForwardPass::compute_next_tokens(const std::stop_token& stop) {
   const std::size_t left = tokens_.size() - sequence_.position;
   if (left == 0) return 0;
-  const std::size_t count = Transformer::count_next(left);
+  const std::size_t count = Transformer::count_next_tokens(left);
   threads_.run(stop, [&] {
     transformer_.forward(std::array{SequenceTokens{&sequence_, tokens_.subspan(sequence_.position, count)}}, memory_);
   });
@@ -43,7 +43,7 @@ void ForwardPass::compute_logits(std::size_t first, std::size_t count, std::vect
 namespace {
 
 // Returns true if a token is the same text in both. Formats spell a token in different ways: "▁the" and " the".
-bool is_same(const Tokenizer& a, const Tokenizer& b, TokenId token) {
+bool is_same_token(const Tokenizer& a, const Tokenizer& b, TokenId token) {
   const auto decode_token = [&](const Tokenizer& tokenizer) {
     return tokenizer.decode(std::array{token}, SpecialTokens::shown);
   };
@@ -69,14 +69,14 @@ void require_same_vocabulary(const Weights& model, const Weights& base) {
   const std::size_t size = std::min(model.tokenizer().vocabulary().size(), base.tokenizer().vocabulary().size());
   for (std::size_t i = 0; i < size; ++i) {
     const auto token = static_cast<TokenId>(i);
-    if (is_same(model.tokenizer(), base.tokenizer(), token)) continue;
+    if (is_same_token(model.tokenizer(), base.tokenizer(), token)) continue;
     throw Error(ErrorKind::bad_argument,
                 fmt::format("the vocabularies differ: token {} is \"{}\", and \"{}\" in the base", token,
                             model.tokenizer().piece(token), base.tokenizer().piece(token)));
   }
 }
 
-std::string show_token(const Weights& weights, TokenId token) {
+std::string format_token(const Weights& weights, TokenId token) {
   const bool has_text = static_cast<std::size_t>(token) < weights.tokenizer().vocabulary().size();
   return fmt::format("\"{}\" ({})", has_text ? weights.tokenizer().piece(token) : "", token);
 }

@@ -1,7 +1,7 @@
 // ForwardPass computes whole texts, one after the other, and the scores after each of their tokens.
 //
-//   pass.begin(tokens);
-//   while (const std::size_t count = pass.compute_next()) pass.compute_logits(0, count, out);
+//   pass.begin_text(tokens);
+//   while (const std::size_t count = pass.compute_next_tokens()) pass.compute_logits(0, count, out);
 //
 // Only one thread at a time may use it. It computes with several threads.
 #pragma once
@@ -29,21 +29,21 @@ class ForwardPass : public Computation {
 
   // Begins a text. Throws bad_argument for an unknown id and for more tokens than the context has positions. Requires:
   // the tokens outlive the computation.
-  void begin(std::span<const TokenId> tokens);
+  void begin_text(std::span<const TokenId> tokens);
 
   // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two objects
   // with the same tokens divide them in the same way. Throws cancelled.
-  std::size_t compute_next(const std::stop_token& stop = {});
+  std::size_t compute_next_tokens(const std::stop_token& stop = {});
 
-  // Computes the scores after `count` tokens of the last compute_next(), from index `first` on: [count,
+  // Computes the scores after `count` tokens of the last compute_next_tokens(), from index `first` on: [count,
   // vocabulary_size()]. Throws cancelled.
   void compute_logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
-  // Calls the observer with the inputs of all products with weights. Requires: the observer outlives the pass.
+  // Makes later passes call the observer with the inputs of all products with weights. Requires: the observer outlives
+  // this.
   void observe_inputs(InputObserver& observer) { memory_.observer = &observer; }
 
-  // Returns the largest number of positions of a text.
-  std::size_t positions() const { return context_; }
+  std::size_t max_positions() const { return context_; }
 
   // Runs `work` on the threads of this pass. Throws cancelled.
   void run(const std::stop_token& stop, const std::function<void()>& work) { threads_.run(stop, work); }
@@ -62,6 +62,6 @@ std::optional<TokenId> find_first_token(const Weights& weights);
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
 // Returns "\"token\" (17)".
-std::string show_token(const Weights& weights, TokenId token);
+std::string format_token(const Weights& weights, TokenId token);
 
 }  // namespace poise

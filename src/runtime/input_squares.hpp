@@ -1,4 +1,4 @@
-// Sums up the squares of the inputs of each matrix, for importance matrices.
+// Sums up the squares of each matrix's inputs, for importance matrices.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace poise {
 class InputSquares final : public InputObserver {
  public:
   struct Sums {
-    std::vector<double> squares;  // for each column of the matrix, the sum of the squares of its inputs
+    std::vector<double> squares;  // for each input of the matrix, the sum over tokens
     std::uint64_t tokens = 0;
   };
 

@@ -14,8 +14,8 @@ std::size_t round_up_to_blocks(std::size_t positions) {
   return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
 }
 
-// Gives the places of a position's numbers in the codes or scales of a block: the first, and the distance from one to
-// the next.
+// Describes where a position's numbers are among the codes or scales of a block: the first place, and the distance from
+// one to the next.
 struct Places {
   std::size_t first;
   std::size_t step;
@@ -72,7 +72,7 @@ void KvCache::reserve(std::size_t end) {
   }
 }
 
-std::size_t KvCache::find_oldest(std::size_t layer) const {
+std::size_t KvCache::find_oldest_position(std::size_t layer) const {
   const Layer& stored = layers_[layer];
   return stored.end - std::min(stored.end, stored.capacity);
 }
@@ -81,22 +81,22 @@ void KvCache::clear() {
   for (Layer& layer : layers_) layer.end = 0;
 }
 
-void KvCache::resume(std::size_t layer, std::size_t first, std::size_t last) {
+void KvCache::set_positions(std::size_t layer, std::size_t first, std::size_t last) {
   Layer& ring = layers_[layer];
   // With this end, the ring has no position before `first`, since it keeps `capacity` positions.
   ring.end = first == 0 ? last : std::max(last, first + ring.capacity);
 }
 
-void KvCache::put(std::size_t layer, std::size_t position, const float* key, const float* value) {
-  put(Cached::keys, layer, position, key);
-  put(Cached::values, layer, position, value);
+void KvCache::encode_and_store(std::size_t layer, std::size_t position, const float* key, const float* value) {
+  encode_and_store(Cached::keys, layer, position, key);
+  encode_and_store(Cached::values, layer, position, value);
 }
 
-void KvCache::put(Cached what, std::size_t layer, std::size_t position, const float* numbers) {
+void KvCache::encode_and_store(Cached what, std::size_t layer, std::size_t position, const float* numbers) {
   thread_local std::vector<std::byte> codes;
   thread_local std::vector<float> scales;
   codes.resize(std::max(codes.size(), width() * type_->code_bytes()));
-  scales.resize(std::max(scales.size(), this->scales()));
+  scales.resize(std::max(scales.size(), count_scales()));
   for (std::size_t head = 0; head < heads_.count; ++head) {
     const float* const from = numbers + head * heads_.size;
     const std::size_t bad = type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->code_bytes(),
@@ -142,7 +142,8 @@ void KvCache::load(Cached what, std::size_t layer, std::size_t position, std::by
   });
 }
 
-CachedRun KvCache::run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const {
+CachedRun KvCache::find_run(Cached what, std::size_t layer, std::size_t head, std::size_t first,
+                            std::size_t last) const {
   const Layer& ring = layers_[layer];
   const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
   const bool is_last = last == ring.end;

@@ -1,7 +1,7 @@
-// KvCache stores the keys and values of positions, to which later positions attend, in the form of a cache type.
+// KvCache stores the keys and values to which later positions attend, in the form of a cache type.
 //
-// Each layer has a ring: position p is in slot p % capacity. kBlockPositions consecutive slots are a block for each
-// head of keys and of values (kernels/cache_type.hpp). Memory grows with the number of positions.
+// Each layer has a ring: position p is in slot p % capacity. Each head of keys or of values has a block for every
+// kBlockPositions consecutive slots (kernels/cache_type.hpp). Memory grows with the number of positions.
 #pragma once
 
 #include <algorithm>
@@ -36,36 +36,39 @@ class KvCache {
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
           const std::optional<IndexRange>& held = {});
 
-  // Reserves memory for positions up to `end`. Requires: callers call this before put() of new positions.
+  // Reserves memory for positions up to `end`. Callers do this before they store new positions.
   void reserve(std::size_t end);
 
   // Returns the first position that the layer still has; rings drop old ones.
-  std::size_t find_oldest(std::size_t layer) const;
+  std::size_t find_oldest_position(std::size_t layer) const;
   // Drops all positions; keeps the memory.
   void clear();
 
   const CacheTypeRow& type() const { return *type_; }
   std::size_t layers() const { return layers_.size(); }
   std::size_t width() const { return heads_.width(); }
-  // Returns how many scales the keys or values of a position of a layer have.
-  std::size_t scales() const { return heads_.count * type_->scales(heads_.size); }
-  // Makes room in an empty layer for positions [first, last), except those that do not fit; store() fills them in.
-  void resume(std::size_t layer, std::size_t first, std::size_t last);
+  // Returns how many scales a layer has for the keys, or values, of a position.
+  std::size_t count_scales() const { return heads_.count * type_->scales(heads_.size); }
+  // Sets the positions of an empty layer to [first, last), without the oldest if they do not fit. store() then fills
+  // them in.
+  void set_positions(std::size_t layer, std::size_t first, std::size_t last);
 
   // Counts the positions up to `end` of a layer that another rank has, as if they were stored here.
-  void count_remote(std::size_t layer, std::size_t end) { layers_[layer].end = std::max(layers_[layer].end, end); }
+  void count_remote_positions(std::size_t layer, std::size_t end) {
+    layers_[layer].end = std::max(layers_[layer].end, end);
+  }
 
-  // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
-  void put(std::size_t layer, std::size_t position, const float* key, const float* value);
+  // Stores a key and a value, [width] each. Throws unsupported for numbers that the cache type cannot hold.
+  void encode_and_store(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // These functions load and store the codes [width] of the keys or values of a position, and their scales [scales],
-  // head by head, in the form in which the cache stores them. Requires: the layer has the position.
+  // These functions load and store the keys or values of a position as the cache has them: codes [width] and scales
+  // [count_scales()], head by head. Requires: the layer has the position.
   void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
   void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 
   // Returns positions [first, last) of a head. Requires: the layer has them, and one block has them all: `first` and
   // `last` - 1 have the same quotient by kBlockPositions.
-  CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
+  CachedRun find_run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
   using Bytes = std::vector<std::byte, HugePages<std::byte>>;
@@ -81,7 +84,7 @@ class KvCache {
   std::size_t find_place_in_blocks(const Layer& layer, std::size_t head, std::size_t position) const {
     return (position % layer.capacity / kBlockPositions * heads_.count + head) * block_bytes_;
   }
-  void put(Cached what, std::size_t layer, std::size_t position, const float* numbers);
+  void encode_and_store(Cached what, std::size_t layer, std::size_t position, const float* numbers);
 
   const CacheTypeRow* type_;
   CachedHeads heads_;

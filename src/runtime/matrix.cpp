@@ -93,15 +93,15 @@ struct Box {
   IndexRange columns;
 };
 
-// Returns true if the part is some of the stored rows.
-bool is_some_rows(MatrixPart::Side side, Orientation orientation) {
+// Returns true if a part of that side has some of the stored rows, and false if it has some of the columns.
+bool divides_rows(MatrixPart::Side side, Orientation orientation) {
   return (side == MatrixPart::Side::outputs) == (orientation == Orientation::out_in);
 }
 
 // Returns the rows and columns of a part of a matrix [rows, columns].
 Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
   if (part.side == MatrixPart::Side::all) return {{0, rows}, {0, columns}};
-  return is_some_rows(part.side, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
+  return divides_rows(part.side, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && measure_elements(rows, 2) < 2; }
@@ -123,7 +123,7 @@ std::size_t find_row_step(const StoredRows& rows, std::size_t count) {
 }
 
 // Returns true if the box can be cut out of the form without decoding.
-bool is_cut_whole(const StoredForm& form, std::size_t rows, std::size_t columns, const Box& box) {
+bool can_cut_form(const StoredForm& form, std::size_t rows, std::size_t columns, const Box& box) {
   if (!form.row_groups.empty() || (has_half_bytes(form.rows) && columns % 2 != 0)) return false;
   const auto is_at_step = [](const IndexRange& range, std::size_t step, std::size_t end) {
     return range.first % step == 0 && (range.last % step == 0 || range.last == end);
@@ -132,12 +132,12 @@ bool is_cut_whole(const StoredForm& form, std::size_t rows, std::size_t columns,
          is_at_step(box.columns, find_column_step(form.rows, columns), columns);
 }
 
-// Cuts rows and columns out of a form with `columns` columns. Requires: is_cut_whole().
+// Cuts rows and columns out of a form with `columns` columns. Requires: can_cut_form().
 StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
-  const auto cut_blob = [&](const BlobPtr& blob, const IndexRange& rows, const auto& bytes_of) -> BlobPtr {
-    const std::uint64_t row_bytes = bytes_of(columns);
-    const std::uint64_t before = bytes_of(box.columns.first);
-    const std::uint64_t part_bytes = bytes_of(box.columns.last) - before;
+  const auto cut_blob = [&](const BlobPtr& blob, const IndexRange& rows, const auto& count_bytes) -> BlobPtr {
+    const std::uint64_t row_bytes = count_bytes(columns);
+    const std::uint64_t before = count_bytes(box.columns.first);
+    const std::uint64_t part_bytes = count_bytes(box.columns.last) - before;
     const std::uint64_t first = rows.first * row_bytes + before;
     if (part_bytes != row_bytes && blob->seekable())
       return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, rows.size());
@@ -174,8 +174,8 @@ class EmptyMatrix final : public Matrix {
 };
 
 // Borrows rows that are stored in pairs (a row of the first half of a head, then one of the second), instead of copying
-// them in halves. Returns the rows of a head, or 0 if it does not borrow.
-std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
+// them in halves. Returns the number of rows in a head, or 0 if they cannot be borrowed.
+std::size_t borrow_paired_rows(StoredForm& form, std::size_t rows) {
   const StoredAs* const stored = find_change(*form.data, StoredAs::Change::rows_interleaved);
   if (stored == nullptr || form.scales != nullptr || stored->row_bytes * rows != form.data->size() ||
       !stored->blob->map())
@@ -185,12 +185,12 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   return head_rows;
 }
 
-// Loads some rows and columns of a tensor as a matrix [rows, last axis].
+// Loads a box of a tensor, which is seen as a matrix [rows, length of the last axis].
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
   if (box.rows.size() == 0 || box.columns.size() == 0)
     return std::make_unique<EmptyMatrix>(tensor.name, box, orientation);
-  StoredForm form = find_stored_form(tensor);
+  StoredForm form = make_stored_form(tensor);
   // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = make_float_form(tensor);
@@ -200,10 +200,10 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
                 fmt::format("tensor {}: expected {} bytes, found {}", tensor.name, needed, form.data->size()));
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
-    if (!is_cut_whole(form, rows, columns, box)) form = make_float_form(tensor);
+    if (!can_cut_form(form, rows, columns, box)) form = make_float_form(tensor);
     form = cut_form(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
-    paired_rows = borrow_pairs(form, rows);
+    paired_rows = borrow_paired_rows(form, rows);
   }
   return std::make_unique<StoredMatrix>(tensor.name, box.rows.size(), box.columns.size(), orientation, form,
                                         paired_rows);
@@ -263,9 +263,9 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side) {
   if (is_transposed(tensor, orientation)) return find_part_step(transpose_view(tensor), Orientation::out_in, side);
-  const StoredForm form = find_stored_form(tensor);
+  const StoredForm form = make_stored_form(tensor);
   if (!form.row_groups.empty()) return 1;
-  if (is_some_rows(side, orientation)) return find_row_step(form.rows, tensor.shape.front());
+  if (divides_rows(side, orientation)) return find_row_step(form.rows, tensor.shape.front());
   return form.column_order.empty() ? find_column_step(form.rows, tensor.shape.back()) : 1;
 }
 

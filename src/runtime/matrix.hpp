@@ -20,7 +20,7 @@
 
 namespace poise {
 
-// Chooses what a row of a stored matrix is.
+// States which numbers a row of a stored matrix has.
 enum class Orientation : std::uint8_t {
   out_in,  // the numbers that make one output
   in_out,  // the numbers that multiply one input
@@ -41,7 +41,7 @@ class Matrix {
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return stored_.columns; }
   Orientation orientation() const { return orientation_; }
-  // Each function returns the length of x, or that of y, in y = x times the matrix.
+  // These functions return the lengths of x and y in y = x times the matrix.
   std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
   std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }
@@ -82,8 +82,8 @@ class Matrix {
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. It becomes float32 in memory if there are no
 // kernels for its type, or if the part does not begin and end at multiples of find_part_step(). An empty part has the
 // whole length of the other side, and its products are zeros. Reads only the bytes of the part. Throws unsupported,
-// naming the tensor, for elements that are not floating-point numbers (integers without a scale), and what reading its
-// blobs throws. Requires: the tensor has the part.
+// naming the tensor, for another rank and for elements that are not floating-point numbers (integers without a scale),
+// and what reading its blobs throws. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
@@ -93,7 +93,8 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
                                                    const std::optional<IndexRange>& which = {});
 
 // Returns a step: a part of a matrix that begins and ends at multiples of it keeps its storage. It is 1, or the number
-// of elements in a block, a group or a byte of codes, if these lie along the side that is divided.
+// of elements along the divided side that cannot be separated: a block, a group, a byte of codes, rows that share a
+// scale, or the 16 columns that kernels multiply at a time.
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side);
 
 // Returns all elements of a small tensor (a norm) as float32.
@@ -105,7 +106,7 @@ struct Product {
   float* y = nullptr;
 };
 
-// Sees the inputs of matrices.
+// Receives the inputs of products, for importance matrices.
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
@@ -152,8 +153,8 @@ struct GatedProduct {
 
 // Computes y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate
 // results stay in the cache: each block is converted to the form for the last product as soon as it is computed.
-// Returns false, without computing, for few tokens, for matrices whose rows or columns are stored in another order, and
-// for an observer, which needs the intermediate results.
+// Returns false, without computing, for few tokens, for Precision::apart, for matrices that are empty, [in, out] or
+// stored in another order, and for an observer, which needs the intermediate results.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y,
                     const ProductOptions& options);
 
@@ -174,7 +175,7 @@ StoredForm make_float_form(const Tensor& tensor);
 
 // Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor, for
 // elements that are not floating-point numbers, and what checking its parts throws.
-StoredForm find_stored_form(const Tensor& tensor);
+StoredForm make_stored_form(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight, for this reason.
 [[noreturn]] void refuse_weight(const Tensor& tensor, std::string_view reason);

@@ -78,14 +78,14 @@ class Work {
     if (summed_ > 0) of_thread = std::move(sums_);
   }
 
-  // These functions do the same in steps: begin(), all units in any order, finish().
+  // These functions do what run() does, in steps: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
   // Returns the number of units in a task. A task with fewer would cost more to schedule than to run.
   std::size_t count_units_per_task() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
     const std::size_t unit_products =
-        (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * choose_unit(first);
+        (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * choose_unit_length(first);
     return std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
   }
   void begin() {
@@ -94,7 +94,7 @@ class Work {
   void multiply_units(std::size_t begin, std::size_t end) {
     float* sums = sums_.data();
     for (const Product& product : products_) {
-      const std::size_t unit = choose_unit(*product.matrix);
+      const std::size_t unit = choose_unit_length(*product.matrix);
       const std::size_t units = count_units(*product.matrix);
       if (begin < std::min(units, end))
         multiply_part(product, begin * unit, std::min(get_length(*product.matrix), std::min(units, end) * unit), sums);
@@ -105,7 +105,7 @@ class Work {
     }
   }
   void finish() const {
-    if (summed_ > 0) add_up();
+    if (summed_ > 0) add_partial_sums();
     for (const Product& product : products_) {
       if (product.matrix->paired_rows() != 0) reorder_in_halves(product);
     }
@@ -115,7 +115,7 @@ class Work {
   // Returns true for a matrix [in, out] with one token: ranges of rows are multiplied separately, and then their sums
   // are added.
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
-  std::size_t choose_unit(const Matrix& matrix) const {
+  std::size_t choose_unit_length(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
     if (matrix.orientation() == Orientation::in_out) return kColumnsAtOnce;
     const RowsAtOnce rows = choose_rows_at_once(matrix.stored(), tokens_, precision_);
@@ -125,7 +125,7 @@ class Work {
   }
   std::size_t get_length(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
   std::size_t count_units(const Matrix& matrix) const {
-    return (get_length(matrix) + choose_unit(matrix) - 1) / choose_unit(matrix);
+    return (get_length(matrix) + choose_unit_length(matrix) - 1) / choose_unit_length(matrix);
   }
   // Returns how many partial sums a matrix has: [units, outputs].
   std::size_t count_sums(const Matrix& matrix) const {
@@ -157,7 +157,7 @@ class Work {
     multiply_rows(matrix.stored(), first, last, inputs_[input].x, product.y + first, matrix.rows());
   }
 
-  void add_up() const {
+  void add_partial_sums() const {
     const float* sums = sums_.data();
     for (const Product& product : products_) {
       if (!is_summed(*product.matrix)) continue;
@@ -217,8 +217,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Multiplies each token with the bits that it gets alone. Rows are unpacked once for kFewTokens tokens. Matrices [in,
-// out] stay in the cache until all tokens have used them.
+// Multiplies tokens so that each gets the bits that it gets alone. Unpacks rows once for kFewTokens tokens. Parts of
+// matrices [in, out] stay in the cache until all tokens have used them.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });

@@ -13,7 +13,7 @@ namespace poise {
 
 class SessionThreads {
  public:
-  // Uses at most `threads` threads; 0: one for each processor. Throws bad_argument for an absurd number.
+  // Uses at most `threads` threads; 0: one for each processor. Throws bad_argument for more than 1024.
   explicit SessionThreads(unsigned threads);
   // Uses the same number of threads as `other`.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}

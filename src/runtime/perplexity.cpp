@@ -21,7 +21,7 @@ namespace poise {
 // This namespace has a name because Perplexity::State, which other files can see, holds these types.
 namespace perplexity {
 
-// Computes the mean of a sample, and its variance, by Welford's algorithm.
+// Computes the mean of numbers, and its standard error, by Welford's algorithm.
 class Mean {
  public:
   void add(double x) {
@@ -70,14 +70,15 @@ namespace {
 
 std::ptrdiff_t find_top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
 
-perplexity::Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
+perplexity::Prediction compute_prediction(TokenId token, std::span<const float> scores,
+                                          std::span<const float> of_base) {
   const auto at = static_cast<std::size_t>(token);
-  const double sum = compute_log_sum(scores);
+  const double sum = compute_log_sum_exp(scores);
   perplexity::Prediction result = {.log_probability = static_cast<double>(scores[at]) - sum};
   if (of_base.empty()) return result;
-  const double base_sum = compute_log_sum(of_base);
+  const double base_sum = compute_log_sum_exp(of_base);
   result.of_base = static_cast<double>(of_base[at]) - base_sum;
-  // max(NaN, 0) would hide a NaN.
+  // compute_divergence() requires finite sums.
   const bool are_numbers = std::isfinite(sum) && std::isfinite(base_sum);
   result.divergence = are_numbers ? compute_divergence(of_base, base_sum, scores, sum) : sum - base_sum;
   result.same_top = find_top(scores) == find_top(of_base);
@@ -95,7 +96,8 @@ class Perplexity::State {
     base_.emplace(std::move(base), options);
   }
 
-  // Encodes the text; appends EOS if `with_end` is true.
+  // Encodes the text; appends EOS if `with_end` is true and the vocabulary has one. Throws bad_argument if the base's
+  // tokenizer makes other tokens.
   std::vector<TokenId> encode(std::string_view text, bool with_end) const {
     std::vector<TokenId> tokens = encode(model_.weights(), text, with_end);
     if (base_ && base_->weights().has_tokenizer())
@@ -105,7 +107,7 @@ class Perplexity::State {
 
   void add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
     Sums sums = sums_;  // a copy: if this text fails, the sums of earlier texts stay
-    compute(tokens, 1, sums, stop, [&](std::size_t done) {
+    add_text_predictions(tokens, 1, sums, stop, [&](std::size_t done) {
       if (progress && !progress({done, tokens.size(), "tokens"})) throw_cancelled();
     });
     ++sums.texts;
@@ -124,7 +126,7 @@ class Perplexity::State {
       std::vector<TokenId> part(tokens.begin() + static_cast<std::ptrdiff_t>(window.begin),
                                 tokens.begin() + static_cast<std::ptrdiff_t>(window.begin + window.size));
       if (bos) part.front() = *bos;
-      compute(part, window.first_predicted, sums, stop, [&](std::size_t done) {
+      add_text_predictions(part, window.first_predicted, sums, stop, [&](std::size_t done) {
         if (progress && !progress({before + done, total, "tokens"})) throw_cancelled();
       });
       before += window.size;
@@ -165,7 +167,7 @@ class Perplexity::State {
     perplexity::Mean same_top;
   };
 
-  // Names tokens of a document that are computed together, without those before.
+  // Names tokens of a document that are computed together, without the tokens before them.
   struct Window {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -176,10 +178,10 @@ class Perplexity::State {
     constexpr std::size_t kLeast = 4;
     const auto refuse = [](const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); };
     const auto& [size, stride] = windows;
-    if (size < kLeast || size > model_.positions())
-      refuse(fmt::format("windows of {} tokens, expected {} to {}, the context", size, kLeast, model_.positions()));
-    if (base_ && size > base_->positions())
-      refuse(fmt::format("windows of {} tokens, more than the base's context of {}", size, base_->positions()));
+    if (size < kLeast || size > model_.max_positions())
+      refuse(fmt::format("windows of {} tokens, expected {} to {}, the context", size, kLeast, model_.max_positions()));
+    if (base_ && size > base_->max_positions())
+      refuse(fmt::format("windows of {} tokens, more than the base's context of {}", size, base_->max_positions()));
     if (stride > size) refuse(fmt::format("windows of {} tokens every {} tokens leave some out", size, stride));
     std::vector<Window> all;
     if (stride == 0) {
@@ -199,28 +201,28 @@ class Perplexity::State {
   // Adds the predictions of tokens from index `first_predicted` on, and calls `done` with the number of tokens computed
   // so far.
   template <typename Done>
-  void compute(std::span<const TokenId> tokens, std::size_t first_predicted, Sums& sums, const std::stop_token& stop,
-               const Done& done) {
-    begin(tokens);
+  void add_text_predictions(std::span<const TokenId> tokens, std::size_t first_predicted, Sums& sums,
+                            const std::stop_token& stop, const Done& done) {
+    begin_text(tokens);
     std::size_t first = 0;
-    while (const std::size_t count = model_.compute_next(stop)) {
-      if (base_) base_->compute_next(stop);
+    while (const std::size_t count = model_.compute_next_tokens(stop)) {
+      if (base_) base_->compute_next_tokens(stop);
       const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
       // Row i predicts the token after it.
       const std::size_t skipped = std::min(predicted, first_predicted - 1 - std::min(first, first_predicted - 1));
       for (std::size_t at = skipped, rows = 0; at < predicted; at += rows) {
-        rows = Transformer::count_next(predicted - at, Transformer::kScoreRows);
-        add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
+        rows = Transformer::count_next_tokens(predicted - at, Transformer::kScoreRows);
+        add_predictions(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
       }
       first += count;
       done(first);
     }
   }
 
-  void begin(std::span<const TokenId> tokens) {
+  void begin_text(std::span<const TokenId> tokens) {
     try {
-      model_.begin(tokens);
-      if (base_) base_->begin(tokens);
+      model_.begin_text(tokens);
+      if (base_) base_->begin_text(tokens);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("text {}: {}", sums_.texts + 1, error.message()));
     }
@@ -236,32 +238,33 @@ class Perplexity::State {
   void require_same_tokens(std::span<const TokenId> tokens, std::span<const TokenId> of_base) const {
     const auto [ours, theirs] = std::ranges::mismatch(tokens, of_base);
     if (ours == tokens.end() && theirs == of_base.end()) return;
-    const auto show_or_end = [](auto at, auto end, const Weights& weights) {
-      return at == end ? std::string("the end") : show_token(weights, *at);
+    const auto format_token_or_end = [](auto at, auto end, const Weights& weights) {
+      return at == end ? std::string("the end") : format_token(weights, *at);
     };
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("text {}: token {} is {}, and {} in the base, whose vocabulary splits texts in another way",
-                            sums_.texts + 1, ours - tokens.begin(), show_or_end(ours, tokens.end(), model_.weights()),
-                            show_or_end(theirs, of_base.end(), base_->weights())));
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("text {}: token {} is {}, and {} in the base, whose vocabulary splits texts in another way",
+                    sums_.texts + 1, ours - tokens.begin(), format_token_or_end(ours, tokens.end(), model_.weights()),
+                    format_token_or_end(theirs, of_base.end(), base_->weights())));
   }
 
   // Adds the predictions of tokens. The first token has index `place` in its text, and row `first` of the last
-  // compute_next() predicts it.
-  void add(std::span<const TokenId> tokens, std::size_t first, std::size_t place, Sums& sums,
-           const std::stop_token& stop) {
+  // compute_next_tokens() predicts it.
+  void add_predictions(std::span<const TokenId> tokens, std::size_t first, std::size_t place, Sums& sums,
+                       const std::stop_token& stop) {
     model_.compute_logits(first, tokens.size(), scores_.numbers(), stop);
     if (base_) base_->compute_logits(first, tokens.size(), base_scores_.numbers(), stop);
     std::vector<perplexity::Prediction> predictions(tokens.size());
     model_.run(stop, [&] {
       tbb::parallel_for(std::size_t{0}, tokens.size(), [&](std::size_t i) {
-        predictions[i] = predict(tokens[i], scores_[i], base_ ? base_scores_[i] : std::span<const float>());
+        predictions[i] = compute_prediction(tokens[i], scores_[i], base_ ? base_scores_[i] : std::span<const float>());
       });
-      require_wanted();
+      throw_if_cancelled();
     });
-    for (std::size_t i = 0; i < tokens.size(); ++i) add(predictions[i], tokens[i], place + i, sums);
+    for (std::size_t i = 0; i < tokens.size(); ++i) add_prediction(predictions[i], tokens[i], place + i, sums);
   }
 
-  void add(const perplexity::Prediction& prediction, TokenId token, std::size_t place, Sums& sums) const {
+  void add_prediction(const perplexity::Prediction& prediction, TokenId token, std::size_t place, Sums& sums) const {
     const auto require_finite = [&](std::string_view what, double value) {
       if (std::isfinite(value)) return;
       refuse_non_finite(fmt::format("text {}: {} token {}, which is {},", sums.texts + 1, what, place, token), value);

@@ -1,9 +1,9 @@
 // Describes ranks: processes that compute one model together, each with a share of its weights.
 //
 // If the matrices are split, a rank has some query heads with their heads of keys and values, some inner numbers of
-// each feed-forward network, some experts, and some tokens of the output. Of the matrices q, k, v, gate, up and output
-// it has rows, and of o and down it has the columns that multiply the results of these rows. The results of o and down
-// are then terms of a sum over all ranks; the bias is added by the first rank. Embedding, norms and routers are whole
+// each feed-forward network, some experts, and some tokens of the output. It has rows of the matrices q, k, v, gate, up
+// and output, and the columns of o and down that multiply the results of these rows. The results of o and down are then
+// terms of a sum over all ranks; the first rank adds the bias. Embedding, norms and routers are whole
 // in each rank. Every rank also computes the same tokens of the text. A share may be empty; its results are zeros.
 //
 // If the layers are split, a rank has some layers, and sends the hidden states to the rank with the next layer. The
@@ -36,12 +36,12 @@ struct Ranks {
   bool splits_matrices() const { return count() > 1 && split == RankSplit::heads; }
   bool splits_layers() const { return count() > 1 && split == RankSplit::layers; }
 
-  // Returns the share of a rank: a range of `units`.
+  // Returns the share of a rank, a part of [0, units).
   IndexRange find_share(std::size_t units, std::size_t rank) const {
     return {units * rank / count(), units * (rank + 1) / count()};
   }
 
-  // Each function returns the share of this rank: a range of the units of a matrix, of layers, or of heads.
+  // Each function returns the share of this rank: units of a matrix, layers, or heads.
   IndexRange find_share(std::size_t units) const {
     return splits_matrices() ? find_share(units, rank()) : IndexRange{0, units};
   }

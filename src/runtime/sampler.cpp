@@ -69,7 +69,7 @@ void Sampler::see(std::span<const TokenId> tokens) {
   }
 }
 
-// Returns the scores after biases and penalties.
+// Returns the scores after biases and penalties. Throws bad_argument for a bias of a token that has no score.
 std::span<const float> Sampler::adjust_scores(std::span<const float> logits) {
   const bool has_penalty = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
   if (options_.logit_bias.empty() && options_.repetition_penalty == 1 && !has_penalty) return logits;
@@ -96,7 +96,7 @@ std::span<const float> Sampler::adjust_scores(std::span<const float> logits) {
 TokenId Sampler::sample(std::span<const float> logits) {
   require_numbers(logits);
   const TokenId token = choose(adjust_scores(logits));
-  count(token);
+  count_token(token);
   return token;
 }
 
@@ -104,7 +104,7 @@ TokenId Sampler::sample(std::span<const float> logits, const Guess& guess) {
   if (guess.drawn_from.empty() || options_.temperature == 0) return sample(logits);
   require_numbers(logits);
   const TokenId token = choose(adjust_scores(logits), guess);
-  count(token);
+  count_token(token);
   return token;
 }
 
@@ -113,7 +113,7 @@ Guess Sampler::guess(std::span<const float> logits) {
   const std::span<const float> scores = adjust_scores(logits);
   if (options_.temperature == 0) return {find_best_token(scores)};
   choose_candidates(scores);
-  const double total = total_weight();
+  const double total = compute_total_weight();
   Guess guess = {draw(total)};
   for (const Candidate& candidate : candidates_)
     guess.drawn_from.emplace_back(candidate.token, candidate.weight / total);
@@ -126,8 +126,8 @@ Sampler Sampler::branch() {
   return other;
 }
 
-// Counts a token of the text.
-void Sampler::count(TokenId token) {
+// Counts a generated token, for the penalties.
+void Sampler::count_token(TokenId token) {
   see(std::span(&token, 1));
   if (options_.presence_penalty == 0 && options_.frequency_penalty == 0) return;
   const auto id = static_cast<std::size_t>(token);
@@ -138,14 +138,14 @@ void Sampler::count(TokenId token) {
 TokenId Sampler::choose(std::span<const float> logits) {
   if (options_.temperature == 0) return find_best_token(logits);
   choose_candidates(logits);
-  return draw(total_weight());
+  return draw(compute_total_weight());
 }
 
 // Accepts the guess with probability p / q, where p is its probability here, and q the one with which the draft drew
 // it. Otherwise draws from the excess of p over q.
 TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   choose_candidates(logits);
-  const double total = total_weight();
+  const double total = compute_total_weight();
   std::vector<double> drawn(logits.size());
   for (const auto& [token, probability] : guess.drawn_from) {
     if (static_cast<std::size_t>(token) < drawn.size()) drawn[static_cast<std::size_t>(token)] = probability;
@@ -156,7 +156,7 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   if (id < drawn.size() && draw_uniform() * drawn[id] < wanted) return guess.token;
   for (Candidate& candidate : candidates_)
     candidate.weight = std::max(0.0, candidate.weight / total - drawn[static_cast<std::size_t>(candidate.token)]);
-  const double rest = total_weight();
+  const double rest = compute_total_weight();
   // If no weight is left, only rounding has rejected the guess.
   return rest > 0 ? draw(rest) : guess.token;
 }
@@ -166,7 +166,7 @@ double Sampler::sum_weights(std::span<const Candidate> candidates) {
                          [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
 }
 
-double Sampler::total_weight() const { return sum_weights(candidates_); }
+double Sampler::compute_total_weight() const { return sum_weights(candidates_); }
 
 TokenId Sampler::draw(double total) {
   const double place = draw_uniform() * total;
@@ -197,7 +197,7 @@ void Sampler::choose_candidates(std::span<const float> logits) {
     ranked_ = candidates_;
     const auto last = ranked_.begin() + (options_.top_k - 1);
     std::nth_element(ranked_.begin(), last, ranked_.end(), is_better);
-    leave_out_after(*last);
+    remove_worse_than(*last);
   }
   for (Candidate& candidate : candidates_) {
     candidate.weight = std::exp((static_cast<double>(candidate.logit) - static_cast<double>(best)) /
@@ -213,7 +213,7 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 
 // Keeps the smallest number of best tokens that together have top_p of the weight.
 void Sampler::keep_nucleus() {
-  const double total = total_weight();
+  const double total = compute_total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
   // Tokens outside the nucleus may weigh at most total - wanted together. All tokens below an even share of that weigh
   // less together, so none of them is in the nucleus.
@@ -235,10 +235,10 @@ void Sampler::keep_nucleus() {
       begin = middle;
     }
   }
-  leave_out_after(*begin);
+  remove_worse_than(*begin);
 }
 
-void Sampler::leave_out_after(const Candidate& last) {
+void Sampler::remove_worse_than(const Candidate& last) {
   std::erase_if(candidates_, [last](const Candidate& candidate) { return is_better(last, candidate); });
 }
 
@@ -247,7 +247,7 @@ bool Sampler::is_better(const Candidate& a, const Candidate& b) {
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {
-  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - compute_log_sum(logits);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - compute_log_sum_exp(logits);
 }
 
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count) {

@@ -68,7 +68,7 @@ class DefaultsReader {
     for (const auto& [key, neutral] : keys_.unknown) {
       const Value* const value = from_.find(key);
       const bool is_set = value != nullptr && *value != Value();
-      if (is_set && convert_to_double(value) != neutral) ignore(key, *value);
+      if (is_set && convert_to_double(value) != neutral) add_ignored(key, *value);
     }
     const bool has_any = result_.temperature || result_.top_k || result_.top_p || result_.min_p ||
                          result_.repetition_penalty || !result_.ignored.empty();
@@ -77,11 +77,12 @@ class DefaultsReader {
   }
 
  private:
-  void ignore(std::string_view key, const Value& value) {
+  void add_ignored(std::string_view key, const Value& value) {
     result_.ignored.push_back(fmt::format("{} {}", key, to_json(value)));
   }
 
-  // Returns the number of a key. Returns std::nullopt if the key is absent or null, or if Sampler rejects the value.
+  // Returns the number of a key; std::nullopt if the key is absent or null. Returns std::nullopt for a value that
+  // Sampler rejects, too, and lists it as ignored.
   template <typename Number>
   std::optional<Number> read_valid(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);
@@ -98,7 +99,7 @@ class DefaultsReader {
       } catch (const Error&) {
       }
     }
-    ignore(key, *value);
+    add_ignored(key, *value);
     return std::nullopt;
   }
 

@@ -33,7 +33,7 @@ class Session::State : public Computation {
 
   State(const State& other) : Computation(other), text_(other.text_) {
     if (other.speculation_) speculation_.emplace(*other.speculation_);
-    forget_ahead();
+    drop_guesses();
   }
 
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
@@ -42,7 +42,7 @@ class Session::State : public Computation {
   std::span<const TokenId> tokens() const { return text_.tokens; }
 
   void reset() {
-    forget_ahead();
+    drop_guesses();
     text_.sequence.clear();
     text_.tokens.clear();
     text_.logits.clear();
@@ -54,7 +54,7 @@ class Session::State : public Computation {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens are more than the {} that the session has", position, text_.tokens.size()));
     }
-    forget_ahead();
+    drop_guesses();
     text_.pending.reset();
     if (position == text_.tokens.size()) return;
     const bool was_short = text_.sequence.is_long && !transformer_.is_long(position);
@@ -68,12 +68,12 @@ class Session::State : public Computation {
   // tokens.
   template <typename Visit>
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
-    check(tokens);
+    check_tokens(tokens);
     if (tokens.empty()) return;
     if (speculation_ && !progress && tokens.size() == 1 && text_.pending == tokens[0] &&
         speculation_->feed(tokens[0], text_, context_ - position(), threads_, memory_, stop))
       return;
-    forget_ahead();
+    drop_guesses();
     text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
     if (!text_.sequence.is_long && transformer_.is_long(text_.tokens.size())) {
       text_.sequence.clear();
@@ -81,11 +81,11 @@ class Session::State : public Computation {
       text_.logits.clear();
     }
     try {
-      threads_.run(stop, [&] { compute(progress, visit); });
+      threads_.run(stop, [&] { compute_missing_tokens(progress, visit); });
     } catch (...) {
       text_.tokens.resize(text_.sequence.position);
       if (text_.sequence.is_long && !transformer_.is_long(text_.tokens.size())) text_.sequence.clear();
-      if (text_.logits.empty()) text_.pending.reset();  // if logits are left, none of these tokens has been fed
+      if (text_.logits.empty()) text_.pending.reset();  // if there are still logits, no token was computed
       throw;
     }
     text_.pending.reset();
@@ -97,7 +97,7 @@ class Session::State : public Computation {
     ComputedText text(begin_sequence(context_));
     read_session_model(model, get_fingerprint(), transformer_, context_, text);
     confirm();
-    forget_ahead();
+    drop_guesses();
     text_ = std::move(text);
   }
 
@@ -164,14 +164,14 @@ class Session::State : public Computation {
     Workspace& memory_;
   };
 
-  // Computes the tokens that the sequence does not have yet.
+  // Computes the tokens that the sequence does not have yet, and the scores after the last one.
   template <typename Visit>
-  void compute(const Progress& progress, Visit&& visit) {
+  void compute_missing_tokens(const Progress& progress, Visit&& visit) {
     const std::span<const TokenId> tokens = text_.tokens;
     const std::size_t before = text_.sequence.position;
     std::size_t count = 0;
     for (std::size_t first = before; first < tokens.size(); first += count) {
-      count = Transformer::count_next(tokens.size() - first);
+      count = Transformer::count_next_tokens(tokens.size() - first);
       transformer_.forward(std::array{SequenceTokens{&text_.sequence, tokens.subspan(first, count)}}, memory_);
       text_.logits.clear();
       visit(first, count);
@@ -183,8 +183,8 @@ class Session::State : public Computation {
     text_.logits = std::move(logits);
   }
 
-  void forget_ahead() {
-    if (speculation_) speculation_->forget(text_);
+  void drop_guesses() {
+    if (speculation_) speculation_->drop_guesses(text_);
   }
 
   std::string get_fingerprint() const {
@@ -193,7 +193,7 @@ class Session::State : public Computation {
     return result;
   }
 
-  void check(std::span<const TokenId> tokens) const {
+  void check_tokens(std::span<const TokenId> tokens) const {
     for (const TokenId token : tokens) require_token(*weights_, "token", token);
     if (tokens.size() > context_ - text_.tokens.size()) {
       throw Error(ErrorKind::bad_argument,
@@ -256,7 +256,7 @@ std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, 
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
   sampler.see(tokens());
-  require_tokens(state_->weights(), options);
+  require_valid_options(state_->weights(), options);
   std::optional<ContinuationStream> text;
   if (!options.stop.empty()) text.emplace(tokenizer(), tokens(), options.stop);
   Generation result;

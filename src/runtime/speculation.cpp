@@ -10,7 +10,7 @@
 
 namespace poise {
 
-std::size_t GuessPace::choose_next() {
+std::size_t GuessPace::choose_next_count() {
   if (pause_ == 0) return size_;
   --pause_;
   return 0;
@@ -76,7 +76,7 @@ class ModelDraft final : public Draft {
   std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) override {
     std::vector<Guess> guesses;
     if (tokens.empty() || tokens.size() > session_.context()) return guesses;
-    follow(tokens);
+    feed_missing_tokens(tokens);
     most = std::min(most, session_.context() - tokens.size() + 1);
     while (guesses.size() < most) {
       if (!guesses.empty()) session_.feed(std::array{guesses.back().token});
@@ -86,8 +86,8 @@ class ModelDraft final : public Draft {
   }
 
  private:
-  // Feeds the draft's session the tokens of the text that it does not have yet.
-  void follow(std::span<const TokenId> tokens) {
+  // Makes the text of the draft's session the same: drops its other tokens, and feeds those that it lacks.
+  void feed_missing_tokens(std::span<const TokenId> tokens) {
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
     // If all tokens are known, the last one is computed again for its scores.
@@ -105,7 +105,7 @@ class LookupDraft final : public Draft {
   std::unique_ptr<Draft> copy() const override { return std::make_unique<LookupDraft>(*this); }
 
   std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler&) override {
-    const std::size_t begin = find_place_after_same(tokens);
+    const std::size_t begin = find_earlier_continuation(tokens);
     std::vector<Guess> guesses;
     if (begin == 0) return guesses;
     // If the guesses reach the end of the text, they go on with the first guesses again.
@@ -115,9 +115,9 @@ class LookupDraft final : public Draft {
   }
 
  private:
-  // Finds the longest run of tokens that ends the text and also occurs earlier, and returns the place after the earlier
-  // occurrence; of equally long runs, the last one. Returns 0 if there is none.
-  static std::size_t find_place_after_same(std::span<const TokenId> tokens) {
+  // Finds the longest run of 2 to 8 tokens that ends the text and also occurs earlier, and returns the place after its
+  // last earlier occurrence. Returns 0 if there is none.
+  static std::size_t find_earlier_continuation(std::span<const TokenId> tokens) {
     constexpr std::size_t kLeast = 2;
     constexpr std::size_t kLongest = 8;
     std::size_t best = 0;
@@ -174,7 +174,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
     }
     return true;
   }
-  forget(text);
+  drop_guesses(text);
   std::vector<Guess> next = make_guesses(token, text, room);
   if (next.empty()) return false;
   std::vector<TokenId> tokens = {token};
@@ -186,18 +186,18 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
   // Each token gets the scores that it would have by itself.
   const Precision precision = memory.precision;
   if (precision == Precision::fast) memory.precision = Precision::apart;
-  const auto restore = [&] { memory.precision = precision; };
+  const auto restore_precision = [&] { memory.precision = precision; };
   try {
     threads.run(stop, [&] {
       transformer_.forward(std::array{SequenceTokens{&text.sequence, tokens}}, memory);
       transformer_.compute_logits(rows, memory, scores.data());
     });
   } catch (...) {
-    restore();
-    forget(text);
+    restore_precision();
+    drop_guesses(text);
     throw;
   }
-  restore();
+  restore_precision();
   const auto copy_row = [](const std::vector<float>& rows_of, std::size_t length, std::size_t i) {
     const auto begin = rows_of.begin() + static_cast<std::ptrdiff_t>(i * length);
     return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(length));
@@ -214,7 +214,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
   return true;
 }
 
-void Speculation::forget(ComputedText& text) {
+void Speculation::drop_guesses(ComputedText& text) {
   if (!ahead_.empty()) pace_.record_check(round_, round_ - ahead_.size());
   ahead_.clear();
   round_ = 0;
@@ -224,7 +224,7 @@ void Speculation::forget(ComputedText& text) {
 }
 
 std::vector<Guess> Speculation::make_guesses(TokenId token, const ComputedText& text, std::size_t room) {
-  std::size_t most = std::min(pace_.choose_next(), room - 1);
+  std::size_t most = std::min(pace_.choose_next_count(), room - 1);
   // A text that exceeds the limit is computed again, without guesses.
   if (const std::size_t longest = transformer_.get_recompute_limit(); longest != 0 && !text.sequence.is_long) {
     const std::size_t size = text.tokens.size() + 1;

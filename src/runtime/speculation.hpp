@@ -24,8 +24,8 @@ class Draft {
 
   virtual std::unique_ptr<Draft> copy() const = 0;
 
-  // Returns at most `most` guesses of the tokens that follow `tokens`, drawn with `sampler`; it may be none. Throws
-  // what the draft's computation throws.
+  // Returns guesses of the tokens that follow `tokens`, at most `most` and perhaps none. A draft that draws at random
+  // uses `sampler`. Throws what the draft's computation throws.
   virtual std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) = 0;
 
  protected:
@@ -36,8 +36,8 @@ class Draft {
 // Returns a draft that looks into the text itself: it guesses the tokens that followed an earlier occurrence of the
 // last tokens.
 std::unique_ptr<Draft> make_lookup_draft();
-// Returns a draft that computes guesses with another, smaller model. Throws bad_argument, which names the difference,
-// if it has another vocabulary.
+// Returns a draft that computes guesses with another, smaller model: options.draft->model. Throws bad_argument, which
+// names the difference, if its vocabulary is another one.
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
 // Decides how many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while
@@ -48,7 +48,7 @@ class GuessPace {
   explicit GuessPace(std::size_t most) : most_(most), size_(std::min<std::size_t>(most, 8)) {}
 
   // Returns the number for the next pass; 0: none.
-  std::size_t choose_next();
+  std::size_t choose_next_count();
   void record_check(std::size_t guessed, std::size_t right);
 
  private:
@@ -69,14 +69,14 @@ class Speculation {
   // Returns the next token by the scores of the text.
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
-  // Appends the pending token to a text that has room for it. Takes its scores from the tokens computed ahead, or
-  // computes it together with guesses of the next tokens. Returns false, without appending, if there are no guesses and
-  // no token ahead. Throws cancelled, with the text unchanged.
+  // Appends the pending token to a text that has room for `room` more tokens. Takes its scores from the tokens computed
+  // ahead, or computes it together with guesses of the next tokens. Returns false, without appending, if there are no
+  // guesses and no token ahead. Throws cancelled, with the text unchanged.
   bool feed(TokenId token, ComputedText& text, std::size_t room, SessionThreads& threads, Workspace& memory,
             const std::stop_token& stop);
 
-  // Cuts the sequence back to the text.
-  void forget(ComputedText& text);
+  // Drops the tokens computed ahead, so that the sequence ends with the text.
+  void drop_guesses(ComputedText& text);
 
   DraftCounts counts() const { return counts_; }
 

@@ -44,8 +44,8 @@ std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(
 ContinuationStream::ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                                        const std::vector<std::string>& stops)
     : stream_(tokenizer), stops_(stops) {
-  // Whether the text begins with a space, and the first bytes of a character, depend on the last tokens. Decoding this
-  // many takes less than a millisecond.
+  // The last tokens decide whether the text begins with a space, and may have the first bytes of its first character.
+  // Decoding this many takes less than a millisecond.
   constexpr std::size_t kLooksBack = 1024;
   for (const TokenId token : before.last(std::min(before.size(), kLooksBack))) {
     if (static_cast<std::size_t>(token) < tokenizer.vocabulary().size()) stream_.add(token);

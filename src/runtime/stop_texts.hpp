@@ -21,7 +21,7 @@ class StopTexts {
   std::string add(std::string_view piece);
   // Ends the text. Returns the text that was held back, if there was no stop text.
   std::string finish();
-  bool has_found() const { return found_; }
+  bool is_stopped() const { return found_; }
 
  private:
   std::vector<std::string> stops_;
@@ -43,7 +43,7 @@ class ContinuationStream {
   // Ends the text. Returns the text that was held back, if there was no stop text.
   std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
   // Returns true if a stop text was found.
-  bool is_stopped() const { return stops_.has_found(); }
+  bool is_stopped() const { return stops_.is_stopped(); }
 
  private:
   TextStream stream_;

@@ -81,7 +81,7 @@ struct ScaleShape {
   std::uint64_t rows = 1;
   std::uint64_t group = 0;
 };
-// Returns the form that kernels with float32 scales read; std::nullopt for other tensors.
+// Returns the form for kernels with float32 scales; std::nullopt if they cannot read the tensor.
 std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage, BlobPtr data,
                                            const ScaleShape& shape) {
   if (tensor.elements() == 0) return std::nullopt;
@@ -100,8 +100,8 @@ std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage
   return form;
 }
 
-// Stores the zero points of a form with float32 scales: an array of numbers, or one number for all. Returns false if
-// they are stored in another way.
+// Adds the tensor's zero points to a form with float32 scales: an array of numbers, or one number for all. Returns
+// false if the tensor has them in another form.
 bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
@@ -134,7 +134,7 @@ BlobPtr make_stored_codes(unsigned bits, const Tensor& tensor, const GroupScheme
       MatrixOrder::same, bits);
 }
 
-// Returns the row of kGroupForms for codes that are stored as whole bytes in the order of rows; null for other codes.
+// Returns the row of kGroupForms for codes that fill the bytes of each row in order; null for other codes.
 const GroupForm* find_group_form(const Tensor& tensor, const GroupScheme& scheme) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
@@ -273,7 +273,7 @@ StoredForm make_float_form(const Tensor& tensor) {
   return {{.storage = Storage::f32}, make_dense_blob(tensor, DType::f32)};
 }
 
-StoredForm find_stored_form(const Tensor& tensor) {
+StoredForm make_stored_form(const Tensor& tensor) {
   const LayoutType& layout = find_layout_type(tensor.layout);
   if (!has_float_elements(tensor)) {
     if (&layout == &layouts::dense)

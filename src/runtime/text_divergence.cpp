@@ -25,7 +25,7 @@ class Pass : public Computation {
     std::vector<std::size_t> rows;  // each predicts the token after it
     std::size_t first = 0;
     for (const std::vector<TokenId>& text : texts) {
-      require_fit(text);
+      require_fitting_tokens(text);
       sequences.push_back(begin_sequence(text.size()));
       sequences.back().is_long = transformer_.is_long(text.size());
       for (std::size_t i = 0; i + 1 < text.size(); ++i) rows.push_back(first + i);
@@ -36,7 +36,7 @@ class Pass : public Computation {
     threads_.run({}, [&] { transformer_.forward(batch, memory_); });
     std::vector<float> scores;
     for (std::size_t at = 0, count = 0; at < rows.size(); at += count) {
-      count = Transformer::count_next(rows.size() - at, Transformer::kScoreRows);
+      count = Transformer::count_next_tokens(rows.size() - at, Transformer::kScoreRows);
       scores.resize(count * transformer_.vocabulary_size());
       threads_.run({}, [&] {
         transformer_.compute_logits(std::span(rows).subspan(at, count), memory_, scores.data());
@@ -63,7 +63,7 @@ TextDivergence::TextDivergence(std::shared_ptr<const Weights> base, Texts texts)
     scores_.insert(scores_.end(), scores.begin(), scores.end());
     const std::size_t width = scores.size() / rows;
     for (std::size_t i = 0; i < rows; ++i) {
-      sums_.push_back(compute_log_sum(scores.subspan(i * width, width)));
+      sums_.push_back(compute_log_sum_exp(scores.subspan(i * width, width)));
       if (!std::isfinite(sums_.back())) refuse_non_finite("a score of the model on the text", sums_.back());
     }
   });
@@ -76,9 +76,9 @@ double TextDivergence::compute(std::shared_ptr<const Weights> model) const {
     const std::size_t width = scores.size() / rows;
     tbb::parallel_for(std::size_t{0}, rows, [&](std::size_t i) {
       const std::span<const float> row = scores.subspan(i * width, width);
-      const double sum = compute_log_sum(row);
+      const double sum = compute_log_sum_exp(row);
       const std::span<const float> of_base = std::span(scores_).subspan((first + i) * width, width);
-      // max(NaN, 0) would hide a NaN.
+      // compute_divergence() requires finite sums.
       divergences[first + i] = std::isfinite(sum) ? compute_divergence(of_base, sums_[first + i], row, sum) : sum;
     });
     first += rows;

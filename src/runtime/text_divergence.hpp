@@ -18,14 +18,14 @@
 namespace poise {
 
 // Returns the Kullback-Leibler divergence, the sum of P ln(P / Q), from the logits p and q. p_sum and q_sum are
-// compute_log_sum() of these, and finite.
+// compute_log_sum_exp() of these, and finite.
 double compute_divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum);
 
 class TextDivergence {
  public:
   using Texts = std::vector<std::vector<TokenId>>;
 
-  // The largest number of tokens of all texts: a pass computes them at once, and reads each weight once.
+  // The largest number of tokens of all texts together: one pass computes them, and reads each weight once.
   static constexpr std::size_t kMostTokens = Transformer::kMaxBatch;
 
   // Computes the base's predictions of all tokens but the first of each text. Throws bad_argument for an unknown id,
@@ -38,13 +38,12 @@ class TextDivergence {
   // as many scores as the base.
   double compute(std::shared_ptr<const Weights> model) const;
 
-  // Returns the number of predicted tokens.
-  std::size_t predicted() const { return sums_.size(); }
+  std::size_t count_predicted_tokens() const { return sums_.size(); }
 
  private:
   Texts texts_;
   std::vector<float> scores_;  // of the base: a row for each predicted token
-  std::vector<double> sums_;   // compute_log_sum() of the rows
+  std::vector<double> sums_;   // compute_log_sum_exp() of the rows
 };
 
 }  // namespace poise

@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kParts = 2;
 static_assert(kBlockPositions % (2 * kTileTokens) == 0 && kBlockPositions % kTileColumns == 0);
 
-// Refers to numbers as sums of two bfloat16 parts. The second part of a number is `apart` elements after its first
-// part.
+// Refers to numbers that are sums of two bfloat16 parts. The second part of a number is `apart` elements after its
+// first part.
 struct Parts {
   std::uint16_t* data;
   std::size_t apart;
@@ -42,8 +42,8 @@ void store_pairs(const float* first, const float* second, std::size_t count, con
 
 // Computes weights from scores, in place: applies `scale`, and returns 1 / sum, the factor with which the weights add
 // up to 1. Scores outside of `seen` become weights of 0.
-float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen, float scale,
-                        const AttentionHeads& heads, std::size_t head) {
+float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
+                                   const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) {
     for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
     apply_soft_cap(scores + seen.first, seen.size(), heads.cap);
@@ -58,7 +58,7 @@ float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen
 // Computes attention with queries, keys, values and weights as tiles. Each thread has one, and reuses its memory.
 class TiledAttention {
  public:
-  static TiledAttention& get_of_thread() {
+  static TiledAttention& get_thread_instance() {
     thread_local TiledAttention attention;
     return attention;
   }
@@ -68,7 +68,7 @@ class TiledAttention {
     const std::size_t end = task.tokens.back().position + 1;
     size_ = heads.size;
     positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
-    if (!load_cached(task, end)) return false;
+    if (!load_keys_and_values(task, end)) return false;
     const TileScope scope;
     const std::size_t rows = task.tokens.size() * task.count;
     for (std::size_t row = 0; row < rows; row += kTileRows)
@@ -89,8 +89,9 @@ class TiledAttention {
     return {values_.data() + number / kTileTokens * kParts * numbers, numbers};
   }
 
-  // Loads keys and values as tiles. Slots without a position have zeros or older numbers; their weights are 0.
-  bool load_cached(const AttentionTask& task, std::size_t end) {
+  // Loads keys and values as tiles. Returns false if one is not finite. Slots without a position have zeros or older
+  // numbers; their weights are 0.
+  bool load_keys_and_values(const AttentionTask& task, std::size_t end) {
     const KvCache& cache = *task.tokens.front().cache;
     const CacheKernels& kernels = cache.type().kernels();
     keys_.resize(std::max(keys_.size(), positions_ * size_ * kParts));
@@ -98,7 +99,7 @@ class TiledAttention {
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
     for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
       const auto get_block = [&](Cached what) {
-        return cache.run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions))
+        return cache.find_run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions))
             .block;
       };
       if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
@@ -128,12 +129,12 @@ class TiledAttention {
     const std::size_t last =
         (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
 
-    const Parts of_queries = begin_rows(query_parts_, size_);
+    const Parts of_queries = reserve_rows(query_parts_, size_);
     for (std::size_t row = rows.first; row < rows.last; ++row)
-      copy_row(queries + find_row_place(row), size_, row - rows.first, of_queries);
+      split_row(queries + find_row_place(row), size_, row - rows.first, of_queries);
     const std::size_t columns = last - first;
     const std::size_t stride =
-        columns + kTileTokens;  // not a power of two, so that rows do not share lines of the cache
+        columns + kTileTokens;  // not a power of two, so that rows do not compete for the same lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     multiply_tiles({.weights = of_queries.at(0),
                     .stride = find_tile_row_stride(size_),
@@ -146,15 +147,15 @@ class TiledAttention {
                     .group_step = kTileTokens},
                    scores_.data());
 
-    const Parts of_weights = begin_rows(weight_parts_, columns);
+    const Parts of_weights = reserve_rows(weight_parts_, columns);
     std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
       const IndexRange seen = find_visible_positions(get_token(row), heads.window);
       const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
-      factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,
-                                                    heads, task.head + row % task.count);
-      copy_row(scores, columns, row - rows.first, of_weights);
+      factors[row - rows.first] = compute_unnormalized_weights(scores, columns, {seen.first - begin, seen.last - begin},
+                                                               scale, heads, task.head + row % task.count);
+      split_row(scores, columns, row - rows.first, of_weights);
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
@@ -175,12 +176,12 @@ class TiledAttention {
     }
   }
 
-  static Parts begin_rows(AlignedVector<std::uint16_t>& memory, std::size_t columns) {
+  static Parts reserve_rows(AlignedVector<std::uint16_t>& memory, std::size_t columns) {
     const std::size_t apart = kTileRows * find_tile_row_stride(columns);
     memory.resize(std::max(memory.size(), kParts * apart));
     return {memory.data(), apart};
   }
-  static void copy_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
+  static void split_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
     std::uint16_t* const to = out.data + row * find_tile_row_stride(columns);
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }
@@ -203,7 +204,7 @@ bool can_use_tiles(std::size_t size) { return size % kTileColumns == 0; }
 
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out) {
-  return TiledAttention::get_of_thread().attend(task, heads, scale, queries, out);
+  return TiledAttention::get_thread_instance().attend(task, heads, scale, queries, out);
 }
 
 }  // namespace poise

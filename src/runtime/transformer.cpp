@@ -20,7 +20,7 @@ namespace {
   throw Error(kind, fmt::format("cannot run this model: {}", reason), model.origin.path.string());
 }
 
-// Returns true for PEFT's names of matrices, or llama.cpp's.
+// Returns true if a tensor has PEFT's or llama.cpp's name for a matrix of an adapter.
 bool is_adapter(const Model& model) {
   return std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
     const std::string_view name = tensor.name;
@@ -29,7 +29,7 @@ bool is_adapter(const Model& model) {
   });
 }
 
-void require_parts(const Model& model) {
+void require_config_and_tensors(const Model& model) {
   if (!model.config && is_adapter(model)) {
     throw Error(ErrorKind::unsupported,
                 "this is an adapter, not a model: run the model that it was trained for, with --lora and this path",
@@ -55,7 +55,7 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, list_known_families()));
-  require_parts(model);
+  require_config_and_tensors(model);
   const Family& family = find_family_or_llama(model);
   refuse_if_any(model, list_ignored_effects(model));
   refuse_if_any(model, check_consistency(model), ErrorKind::invalid_file);

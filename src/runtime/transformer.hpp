@@ -61,10 +61,10 @@ struct Workspace {
   std::vector<NetworkMemory> experts;                 // one for each expert that runs in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
-  ProductOptions products() const { return {precision, observer}; }
+  ProductOptions product_options() const { return {precision, observer}; }
 
   // Computes x += y.
-  void add(const std::vector<float>& y) {
+  void add_to_x(const std::vector<float>& y) {
     run_in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) x[i] += y[i];
     });
@@ -92,8 +92,8 @@ class Transformer {
   bool has_output() const { return sizes_.has_output; }
 
   // Returns how many of the `left` tokens of a text are computed next, at most `most`. Never leaves a single last
-  // token, because a single token would be summed in another order. (So are a few tokens, see KernelInput::Form.)
-  static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
+  // token, because a single token would be summed in another order.
+  static std::size_t count_next_tokens(std::size_t left, std::size_t most = kMaxBatch) {
     return left == most + 1 ? most - 1 : std::min(most, left);
   }
 
@@ -103,16 +103,17 @@ class Transformer {
   // Returns true if a sequence of `tokens` tokens has to be recomputed (get_recompute_limit()).
   bool is_long(std::size_t tokens) const { return get_recompute_limit() != 0 && tokens > get_recompute_limit(); }
 
-  // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.
-  virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
+  // Returns an empty sequence for up to `context` positions.
+  virtual Sequence make_sequence(std::size_t context, CacheType cache) const = 0;
 
   // Cuts a sequence to its first `position` tokens, so that forward() continues from there. Returns false if that is
   // not possible, because layers with a window have dropped positions that they would need. Requires: the sequence has
   // that many tokens.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
-  // Requires: the sequences differ, and each has a token or more; together they have 1 to kMaxBatch tokens, which are
-  // known and fit. Throws cancelled, with the sequences unchanged, if the calling task's group is cancelled meanwhile.
+  // Appends the tokens to their sequences, and computes their hidden states. Throws cancelled, with the positions of
+  // the sequences unchanged, if the calling task's group is cancelled meanwhile. Requires: the sequences differ, and
+  // each gets a token or more; together they get 1 to kMaxBatch tokens, which are known and fit.
   virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
   // Computes the scores after some tokens of the last forward() with this memory: out [rows, vocabulary_size()]. `rows`
@@ -133,9 +134,9 @@ class Transformer {
   Sizes sizes_;
 };
 
-// As one of several ranks it holds its share of the weights; all ranks then make the same calls. If a call ends early
-// on one rank (it is cancelled, or the cache cannot hold a number), the others wait in theirs: the caller has to end
-// them.
+// Returns a transformer with the weights of the model, or this rank's share of them. Throws an error with the reason if
+// Poise cannot run the model. All ranks make the same calls. If a call ends early on one rank (it is cancelled, or the
+// cache cannot hold a number), the other ranks wait in theirs, and the caller has to end them.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise

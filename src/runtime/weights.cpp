@@ -46,7 +46,7 @@ void require_token(const Weights& weights, std::string_view what, TokenId token)
               fmt::format("{} {} is out of range: the model has {} tokens", what, token, weights.vocabulary_size()));
 }
 
-void require_tokens(const Weights& weights, const GenerateOptions& options) {
+void require_valid_options(const Weights& weights, const GenerateOptions& options) {
   if (options.stop_id) require_token(weights, "stop id", *options.stop_id);
   for (const auto& [token, bias] : options.sampling.logit_bias) require_token(weights, "logit-bias: token", token);
   if (!options.stop.empty()) (void)weights.tokenizer();
@@ -152,9 +152,9 @@ std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attrib
     lines.push_back(fmt::format("{} {}\n", describe_part(*parts[i].first, *parts[i].second), digits[i]));
   std::ranges::sort(lines);
   const auto hasher = make_xxh3();
-  const auto take = [&](const std::string& line) { hasher->update(std::as_bytes(std::span(line))); };
-  std::ranges::for_each(lines, take);
-  take(to_json(config));
+  const auto add_to_hash = [&](const std::string& line) { hasher->update(std::as_bytes(std::span(line))); };
+  std::ranges::for_each(lines, add_to_hash);
+  add_to_hash(to_json(config));
   return "xxh3:" + hasher->finish();
 }
 

@@ -38,7 +38,7 @@ std::shared_ptr<const Weights> require_weights(std::shared_ptr<const Weights> we
 void require_token(const Weights& weights, std::string_view what, TokenId token);
 // Throws bad_argument for a stop_id or a token of logit_bias outside the model, and for an empty stop text; unsupported
 // for stop texts without a vocabulary.
-void require_tokens(const Weights& weights, const GenerateOptions& options);
+void require_valid_options(const Weights& weights, const GenerateOptions& options);
 
 // Throws unsupported for a model without an output matrix.
 void require_output(const Weights& weights);
@@ -55,7 +55,7 @@ void require_layer(const Weights& weights, std::size_t layer);
 // Returns the number of positions of a session with these options. Throws bad_argument if the model has fewer.
 std::size_t find_context(const Weights& weights, const SessionOptions& options);
 
-// Returns the type of the cache of a session with these options.
+// Returns the cache type of a session with these options.
 CacheType choose_cache_type(const SessionOptions& options);
 
 // Returns the scores of tokens that have a text: an embedding may have more rows, as padding. Returns all scores if
@@ -64,8 +64,8 @@ std::span<const float> drop_padding_scores(const Weights& weights, std::span<con
 
 // Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits. It covers names, shapes, types
 // and all bytes of the tensors, in any order, and the configuration. Reads the bytes once, which takes about as long as
-// one token. Different models rarely have equal fingerprints by chance, but somebody can make two that do. Throws what
-// reading the blobs throws.
+// computing one token. Different models rarely have equal fingerprints by chance, but somebody can make two that do.
+// Throws what reading the blobs throws.
 std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
 
 }  // namespace poise

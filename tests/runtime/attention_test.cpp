@@ -39,7 +39,8 @@ struct Tokens {
     const std::size_t width = heads.kv_count * heads.size;
     KvCache cache(type, {heads.kv_count, heads.size}, {positions});
     cache.reserve(kPositions);
-    for (std::size_t p = 0; p < kPositions; ++p) cache.put(0, p, keys.data() + p * width, values.data() + p * width);
+    for (std::size_t p = 0; p < kPositions; ++p)
+      cache.encode_and_store(0, p, keys.data() + p * width, values.data() + p * width);
     std::vector<float> out(batch * heads.count * heads.size);
     std::vector<AttentionToken> tokens;
     for (std::size_t t = 0; t < batch; ++t) tokens.push_back({&cache, kPositions - batch + t});
@@ -138,7 +139,7 @@ TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
       cache.reserve(kPositions);
       for (std::size_t p = 0; p < kPositions; ++p) {
         const std::vector<float> numbers = random_floats(2 * cache.width(), random);
-        cache.put(0, p, numbers.data(), numbers.data() + cache.width());
+        cache.encode_and_store(0, p, numbers.data(), numbers.data() + cache.width());
       }
     }
     std::vector<AttentionToken> tokens;

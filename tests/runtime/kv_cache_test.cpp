@@ -57,7 +57,7 @@ class KvCacheRing : public testing::TestWithParam<CacheType> {
         const std::vector<float> key = keys(layer, next_);
         std::vector<float> value(kWidth);
         std::ranges::transform(key, value.begin(), std::negate());
-        cache_.put(layer, next_, key.data(), value.data());
+        cache_.encode_and_store(layer, next_, key.data(), value.data());
       }
     }
   }
@@ -77,7 +77,7 @@ class KvCacheRing : public testing::TestWithParam<CacheType> {
       ASSERT_EQ(value, key);
       if (GetParam() != CacheType::f32) continue;
       for (std::size_t head = 0; head < kHeads.count; ++head) {
-        const CachedRun run = cache_.run(Cached::keys, layer, head, position, position + 1);
+        const CachedRun run = cache_.find_run(Cached::keys, layer, head, position, position + 1);
         ASSERT_EQ(run.first, position % kBlockPositions);
         for (std::size_t e = 0; e < kHeads.size; ++e) {
           float number = 0;
@@ -101,14 +101,14 @@ TEST_P(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
     put_until(end);
     expect_all(0, 0, end);
     expect_all(1, end / 2, end);
-    EXPECT_EQ(cache_.find_oldest(1), 0U);
+    EXPECT_EQ(cache_.find_oldest_position(1), 0U);
   }
 }
 
 TEST_P(KvCacheRing, HoldsTheLastPositionsWhenItWraps) {
   for (const std::size_t end : {151U, 191U, 192U, 193U, 256U, 300U, 500U, 1000U}) {
     put_until(end);
-    EXPECT_LE(cache_.find_oldest(0), end - kPositions);
+    EXPECT_LE(cache_.find_oldest_position(0), end - kPositions);
     expect_all(0, end - kPositions, end);
     expect_all(1, end - 1, end);
   }
@@ -117,12 +117,12 @@ TEST_P(KvCacheRing, HoldsTheLastPositionsWhenItWraps) {
 TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
   constexpr CachedHeads kWide = {.count = 2, .size = 40};
   KvCache cache(CacheType::q8, kWide, {100});
-  EXPECT_EQ(cache.scales(), 4U);
+  EXPECT_EQ(cache.count_scales(), 4U);
   cache.reserve(3);
   std::vector<float> key(80);
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<float>(i);
   std::vector<float> value(80, -127);
-  cache.put(0, 2, key.data(), value.data());
+  cache.encode_and_store(0, 2, key.data(), value.data());
   std::array<std::int8_t, 80> codes = {};
   std::array<float, 4> scales = {};
   cache.load(Cached::values, 0, 2, reinterpret_cast<std::byte*>(codes.data()), scales.data());
@@ -137,8 +137,8 @@ TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
   KvCache other(CacheType::q8, kWide, {100});
   other.reserve(3);
   other.store(Cached::keys, 0, 2, reinterpret_cast<const std::byte*>(codes.data()), scales.data());
-  const CachedRun from = cache.run(Cached::keys, 0, 1, 2, 3);
-  const CachedRun to = other.run(Cached::keys, 0, 1, 2, 3);
+  const CachedRun from = cache.find_run(Cached::keys, 0, 1, 2, 3);
+  const CachedRun to = other.find_run(Cached::keys, 0, 1, 2, 3);
   EXPECT_EQ(std::memcmp(from.block, to.block, find_cache_type_row(CacheType::q8).block_bytes(40)), 0);
 }
 
@@ -147,8 +147,8 @@ TEST(KvCache, NumbersThatFloat16DoesNotHoldAreRefused) {
   cache.reserve(5);
   const std::array<float, 2> right = {65504, std::numeric_limits<float>::infinity()};  // is stored as infinity
   const std::array<float, 2> large = {1, -70000};
-  cache.put(1, 3, right.data(), right.data());
-  const Error error = support::error_of([&] { cache.put(1, 4, right.data(), large.data()); });
+  cache.encode_and_store(1, 3, right.data(), right.data());
+  const Error error = support::error_of([&] { cache.encode_and_store(1, 4, right.data(), large.data()); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.message(),
               HasSubstr("layer 1, position 4: the values have the number -70000, which a cache of f16 does not hold"));
@@ -160,9 +160,9 @@ TEST(KvCache, HoldsAsFewPositionsAsAreAskedFor) {
     cache.reserve(1000);  // what there is
     for (std::size_t position = 0; position < 300; ++position) {
       const auto number = static_cast<float>(position);
-      cache.put(0, position, &number, &number);
+      cache.encode_and_store(0, position, &number, &number);
       const std::size_t first = position + 1 - std::min(position + 1, positions);
-      ASSERT_LE(cache.find_oldest(0), first);
+      ASSERT_LE(cache.find_oldest_position(0), first);
       ASSERT_EQ(numbers_of(cache, Cached::values, 0, first)[0], static_cast<float>(first));
     }
   }
@@ -173,12 +173,12 @@ TEST(KvCache, LayersMayHoldDifferentNumbersOfPositions) {
   for (std::size_t position = 0; position < 300; ++position) {
     cache.reserve(position + 1);
     const auto number = static_cast<float>(position);
-    for (const std::size_t layer : {0U, 1U}) cache.put(layer, position, &number, &number);
+    for (const std::size_t layer : {0U, 1U}) cache.encode_and_store(layer, position, &number, &number);
   }
   EXPECT_EQ(numbers_of(cache, Cached::values, 0, 7)[0], 7);
   EXPECT_EQ(numbers_of(cache, Cached::values, 1, 236)[0], 236);
-  EXPECT_EQ(cache.find_oldest(0), 0U);
-  EXPECT_EQ(cache.find_oldest(1), 236U);
+  EXPECT_EQ(cache.find_oldest_position(0), 0U);
+  EXPECT_EQ(cache.find_oldest_position(1), 236U);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Model random_family(std::string_view model_type, std::string_view own_keys, std:
 std::vector<float> logits_of(const Transformer& transformer, CacheType cache = CacheType::f32) {
   Workspace memory;
   memory.precision = Precision::exact;
-  Sequence sequence = transformer.begin(64, cache);
+  Sequence sequence = transformer.make_sequence(64, cache);
   std::vector<float> result;
   TokenId next = 7;
   for (const std::size_t count : {20U, 1U, 1U, 1U}) {
@@ -175,7 +175,7 @@ TEST(Ranks, KeepTheHiddenStatesOfEveryLayer) {
     Workspace memory;
     memory.precision = Precision::exact;
     memory.kept_layer = layer;
-    Sequence sequence = transformer.begin(64, CacheType::f32);
+    Sequence sequence = transformer.make_sequence(64, CacheType::f32);
     transformer.forward(std::array{SequenceTokens{&sequence, std::array<TokenId, 3>{5, 6, 7}}}, memory);
     return memory.kept;
   };
@@ -198,7 +198,7 @@ TEST(Ranks, DropTheSamePositions) {
   ranks.run([&](std::size_t rank) {
     const auto transformer = make_transformer(model, {&ranks[rank], RankSplit::layers});
     Workspace memory;
-    Sequence sequence = transformer->begin(4096, CacheType::f16);
+    Sequence sequence = transformer->make_sequence(4096, CacheType::f16);
     const std::vector<TokenId> tokens(400, 3);
     for (int i = 0; i < 4; ++i) transformer->forward(std::array{SequenceTokens{&sequence, tokens}}, memory);
     has_cut[rank] = transformer->truncate(20, sequence) ? 1 : 0;

@@ -260,19 +260,20 @@ TEST(Speculation, LooksUpTheLongestRunThatCameBefore) {
 
 TEST(Speculation, GuessesMoreAfterRightGuesses) {
   GuessPace pace(32);
-  EXPECT_EQ(pace.choose_next(), 8U);
+  EXPECT_EQ(pace.choose_next_count(), 8U);
   pace.record_check(8, 8);
-  EXPECT_EQ(pace.choose_next(), 16U);
+  EXPECT_EQ(pace.choose_next_count(), 16U);
   pace.record_check(16, 16);
   pace.record_check(32, 32);
-  EXPECT_EQ(pace.choose_next(), 32U);
+  EXPECT_EQ(pace.choose_next_count(), 32U);
   pace.record_check(32, 3);
-  EXPECT_EQ(pace.choose_next(), 0U);
-  EXPECT_EQ(pace.choose_next(), 16U);
+  EXPECT_EQ(pace.choose_next_count(), 0U);
+  EXPECT_EQ(pace.choose_next_count(), 16U);
   pace.record_check(16, 0);
-  EXPECT_THAT((std::vector{pace.choose_next(), pace.choose_next(), pace.choose_next()}), ElementsAre(0U, 0U, 8U))
+  EXPECT_THAT((std::vector{pace.choose_next_count(), pace.choose_next_count(), pace.choose_next_count()}),
+              ElementsAre(0U, 0U, 8U))
       << "longer each time";
-  EXPECT_EQ(GuessPace(2).choose_next(), 2U);
+  EXPECT_EQ(GuessPace(2).choose_next_count(), 2U);
 }
 
 TEST(Speculation, RefusesDraftsThatDoNotFit) {

@@ -11,7 +11,7 @@ namespace {
 std::string cut(const std::vector<std::string>& stops, const std::string& text, std::size_t size) {
   StopTexts watch(stops);
   std::string out;
-  for (std::size_t i = 0; i < text.size() && !watch.has_found(); i += size) out += watch.add(text.substr(i, size));
+  for (std::size_t i = 0; i < text.size() && !watch.is_stopped(); i += size) out += watch.add(text.substr(i, size));
   return out + watch.finish();
 }
 
@@ -46,9 +46,9 @@ TEST(StopTexts, HoldsBackNoMoreThanWhatMayBecomeOne) {
   EXPECT_EQ(watch.add(" sto"), " ");
   EXPECT_EQ(watch.add("x"), "stox");
   EXPECT_EQ(watch.add("o"), "");
-  EXPECT_FALSE(watch.has_found());
+  EXPECT_FALSE(watch.is_stopped());
   EXPECT_EQ(watch.add("p!s"), "");
-  EXPECT_TRUE(watch.has_found());
+  EXPECT_TRUE(watch.is_stopped());
   EXPECT_EQ(watch.add("more"), "");
   EXPECT_EQ(watch.finish(), "");
 }

@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, StoredForms, ::testing::ValuesIn(every_unit())
 // Expects that memory holds the codes, not their numbers, and that the numbers are the same to the bit.
 void expect_stored(const Tensor& tensor, Storage storage, const std::string& what) {
   SCOPED_TRACE(what);
-  ASSERT_EQ(find_stored_form(tensor).rows.storage, storage);
+  ASSERT_EQ(make_stored_form(tensor).rows.storage, storage);
   const BlobPtr blob = make_dense_blob(tensor, DType::f32);
   std::vector<float> expected(tensor.elements());
   blob->read(0, std::as_writable_bytes(std::span(expected)));
@@ -281,9 +281,9 @@ TEST_P(StoredForms, OfGroupsOfTwoBits) {
 // An empty tensor has no number of columns to divide by.
 TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
-    EXPECT_EQ(find_stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
-    EXPECT_EQ(find_stored_form(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
-    EXPECT_EQ(find_stored_form(with(make_block_scaled_layout({2, 16}), shape,
+    EXPECT_EQ(make_stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
+    EXPECT_EQ(make_stored_form(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
+    EXPECT_EQ(make_stored_form(with(make_block_scaled_layout({2, 16}), shape,
                                     {RandomParts().codes("data", DType::f8_e4m3, 0),
                                      RandomParts().numbers("scales", DType::f32, 0)}))
                   .rows.storage,

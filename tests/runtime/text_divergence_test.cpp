@@ -35,7 +35,7 @@ TEST(TextDivergence, IsThatOfTheReference) {
   const NamedNumbers changed = change(base);
   const std::vector<TokenId> tokens = make_tokens(70);
   const TextDivergence text(load_weights(make_model(config, base)), {tokens});
-  EXPECT_EQ(text.predicted(), 69U);
+  EXPECT_EQ(text.count_predicted_tokens(), 69U);
   const auto p = Reference(config, base).logits(tokens);
   const auto q = Reference(config, changed).logits(tokens);
   double sum = 0;
@@ -64,8 +64,8 @@ TEST(TextDivergence, IsThatOfPerplexity) {
     perplexity.add(texts.back());
   }
   const TextDivergence divergence(base, texts);
-  EXPECT_EQ(divergence.predicted(), 507U);
-  EXPECT_EQ(divergence.predicted(), perplexity.result().tokens);
+  EXPECT_EQ(divergence.count_predicted_tokens(), 507U);
+  EXPECT_EQ(divergence.count_predicted_tokens(), perplexity.result().tokens);
   const double expected = perplexity.result().against->kl_mean.value;
   EXPECT_NEAR(divergence.compute(changed), expected, 1e-4 * expected);
 }
