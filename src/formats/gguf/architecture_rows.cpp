@@ -79,7 +79,7 @@ constexpr std::array kMixtralLayer =
                     {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
                 }));
 
-// The key of a factor that scales attention by position, which Poise does not implement.
+// This key's factor scales attention by position, which Poise does not compute.
 constexpr std::array kMistral3Keys =
     std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
@@ -100,7 +100,7 @@ constinit const Architecture mistral = {.name = "llama", .model_type = "mistral"
 constinit const Architecture mixtral = {
     .name = "llama", .model_type = "mixtral", .layer = kMixtralLayer, .has_experts = true};
 
-// This row is for Mistral Small 3.1 and later, in llama.cpp's conversion.
+// llama.cpp's conversion uses this row's name for Mistral Small 3.1 and later.
 constinit const Architecture mistral3 = {
     .name = "mistral3", .model_type = "mistral", .layer = kLlamaLayer, .keys = kMistral3Keys};
 
@@ -154,7 +154,7 @@ constexpr std::array kGemmaLayer =
                     {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
                 }));
 
-// Gemma 2 and 3 have norms before and after.
+// Gemma 2 and 3 have norms before and after attention and feed-forward network.
 constexpr std::array kGemma2Layer =
     join_tables(kHalves, kValues, kMlp,
                 std::to_array<NameRow>({
@@ -275,7 +275,7 @@ constexpr std::array kGptOssLayer =
                     {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
                 }));
 
-// config.json of gpt-oss has one length, intermediate_size.
+// config.json of gpt-oss has one feed-forward length, intermediate_size.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
 constexpr std::array kGptOssFixed = join_tables(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kLayers = "blk.";
 
-// If several rows share a model_type or a name, the first counts.
+// If several rows share a model_type, or a name and has_experts, the first counts.
 constexpr std::array kArchitectures = {
     &architectures::llama,  &architectures::mistral,     &architectures::mixtral,   &architectures::mistral3,
     &architectures::qwen2,  &architectures::qwen3,       &architectures::qwen3_moe, &architectures::gemma,
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
 struct Match {
   std::optional<std::uint64_t> expert;
 };
-std::optional<Match> match(std::string_view pattern, std::string_view name) {
+std::optional<Match> match_name(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name ? std::optional(Match{}) : std::nullopt;
   const std::string_view end = pattern.substr(star + 1);
@@ -52,7 +52,7 @@ std::optional<TensorName> translate_name(const Architecture& architecture, std::
   const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
   if (digits == 0 || digits == rest.size() || rest[digits] != '.') return std::nullopt;
   for (const NameRow& row : architecture.layer) {
-    if (const auto found = match(row.*from, rest.substr(digits + 1)))
+    if (const auto found = match_name(row.*from, rest.substr(digits + 1)))
       return TensorName{fmt::format("{}{}.{}", layers_to, rest.substr(0, digits), row.*to), row.change, found->expert};
   }
   return std::nullopt;

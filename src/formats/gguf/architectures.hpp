@@ -20,10 +20,10 @@ namespace poise::gguf {
 // Names the changes of tensors by llama.cpp's conversion. Writing makes them, reading undoes them.
 enum class Change : std::uint8_t {
   none,
-  queries,   // rows of rotated matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim
-             // / 2 in transformers
-  keys,      // the same, with as many heads as keys have
-  plus_one,  // 1 is added to each element
+  queries,     // rows of rotated matrices: the two rows of a pair are neighbours in llama.cpp, and half a head apart in
+               // transformers
+  keys,        // the same, with as many heads as keys have
+  plus_one,    // 1 is added to each element
   transposed,  // [out, in] in llama.cpp, [in, out] in transformers
   stacked,  // the experts' matrices and biases: one tensor [experts, out, in] or [experts, out] in llama.cpp, a tensor
             // each in Poise
@@ -50,7 +50,7 @@ struct KeyRow {
   std::optional<double> never_none = {};
 };
 
-// Describes a hyperparameter without a key in llama.cpp, which computes with this value.
+// Describes a hyperparameter that has no key in llama.cpp, and the value with which llama.cpp computes.
 struct FixedKey {
   std::string_view config;
   std::variant<std::monostate, bool, std::string_view> value;  // std::monostate: as if the key is missing
@@ -117,14 +117,15 @@ struct Architecture {
   bool explicit_windows = false;    // true: transformers has no window_period, so reading adds the list of layers
   std::uint64_t unrotated_period = 0;  // layers period, 2 * period, ... (from 1) do not rotate; 0: all rotate
   bool needs_output = false;           // llama.cpp requires an output matrix, even if it equals the embedding
-  // The configuration gives the number that scales attention. llama.cpp uses the head's length or, for models with this
-  // many layers, hidden_size / num_attention_heads. 0: the configuration has no such number.
+  // The configuration of these models has the number that scales attention; llama.cpp uses the head's length or, for
+  // models with this many layers, hidden_size / num_attention_heads. 0: other models, whose configuration lacks it.
   std::uint64_t wide_scale_layers = 0;
 };
 
-// Returns the architecture whose general.architecture this is; null for an unknown name.
+// Returns the architecture with that general.architecture; null for an unknown name. `has_experts` chooses between
+// architectures of one name.
 const Architecture* find_named_architecture(std::string_view name, bool has_experts);
-// Returns the architecture to which Poise converts a family; null if llama.cpp does not have it.
+// Returns the architecture to which Poise converts a family; null if it has none.
 const Architecture* find_family_architecture(std::string_view model_type);
 // Returns the model types of the families that Poise converts.
 std::vector<std::string_view> list_model_types();
@@ -132,13 +133,14 @@ std::vector<std::string_view> list_model_types();
 struct TensorName {
   std::string name;
   Change change = Change::none;
-  std::optional<std::uint64_t> expert = {};  // the expert's number, for stacked tensors
+  std::optional<std::uint64_t> expert = {};  // the expert's number, if the name has one
 };
-// Each translates a tensor's name. Returns std::nullopt for a name that the architecture lacks: the tensor keeps it.
-// `canonical` is transformers' name, which has a * for the expert's number if the tensor is stacked.
+// Each function translates a tensor's name, and returns std::nullopt for a name that the architecture lacks: the tensor
+// keeps it. find_poise_name() returns transformers' name, with a * in place of an expert's number. `canonical` is
+// transformers' name with the number.
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical);
-// Returns the name of one expert's tensor: puts its number in place of the *.
+// Returns the name of one expert's tensor. `canonical` has a * in place of its number.
 std::string make_expert_name(std::string_view canonical, std::uint64_t expert);
 
 inline constexpr std::array kAttentionBiasFlag =

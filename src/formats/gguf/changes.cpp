@@ -44,7 +44,7 @@ Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
 }
 
 // Returns true if transpose_view() makes a matrix of numbers or of blocks along rows.
-bool has_stored_columns(const Tensor& tensor) {
+bool is_transposable(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
          (get_block_type(tensor.layout) != nullptr && get_block_direction(tensor.layout) == BlocksAlong::columns);
 }
@@ -80,7 +80,7 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
                                                         tensor.name, describe_storage(tensor)));
       return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
-      if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transpose_view(std::move(tensor));
+      if (tensor.shape.size() == 2 && is_transposable(tensor)) return transpose_view(std::move(tensor));
       refuse_tensor("gguf", tensor,
                     "llama.cpp stores the matrix transposed, and blocks along its rows cannot be transposed");
   }

@@ -17,13 +17,12 @@ struct Heads {
   std::uint64_t keys = 0;
 };
 
-// Undoes llama.cpp's change of a tensor; the parts of a stacked tensor stay as they are. Returns std::nullopt if type
-// or shape do not allow it: the tensor then stays as it is. Throws invalid_file (without path) for rows that do not
-// make up those heads.
+// Undoes llama.cpp's change of a tensor; leaves stacked tensors as they are. Returns std::nullopt if type or shape do
+// not allow it. Throws invalid_file (without path) for rows that do not make up those heads.
 std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads);
 
-// Makes llama.cpp's tensor from one of transformers. Throws unsupported if it cannot. Requires: the tensor is dense, or
-// blocks.
+// Makes llama.cpp's tensor from one of transformers; leaves experts as they are. Throws unsupported if type or shape do
+// not allow it. Requires: the tensor is dense, or blocks.
 Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
 // Names the direction in which numbers change by 1.

@@ -109,8 +109,8 @@ Value parse_text(const std::string& key, ValueType type, const std::string& text
   }
 }
 
-// Converts an integer to the nearest float32 where a floating-point number is expected.
-Value to_floating(const Value& value, ValueType type) {
+// Converts a number to a floating-point type; one too large for float32 stays a double. Other values stay as they are.
+Value convert_to_floating(const Value& value, ValueType type) {
   const auto given = convert_to_double(&value);
   if (!given) return value;
   const bool fits = !(std::abs(*given) > static_cast<double>(std::numeric_limits<float>::max()));
@@ -132,16 +132,17 @@ Value::Array make_items(const std::string& key, const EntryType& type, const Val
                  given);
   }
   Value::Array result;
-  for (const Value& item : *items) result.push_back(is_floating(type.items) ? to_floating(item, type.items) : item);
+  for (const Value& item : *items)
+    result.push_back(is_floating(type.items) ? convert_to_floating(item, type.items) : item);
   return result;
 }
 
-// Converts a user's value to the type.
+// Converts a user's value to the type. Throws bad_argument if it does not fit.
 Value convert_value(const std::string& key, const EntryType& type, const Value& given) {
   const auto* text = given.get_if<std::string>();
   Value value = type.type == ValueType::array ? Value(make_items(key, type, given))
                 : text != nullptr             ? parse_text(key, type.type, *text)
-                : is_floating(type.type)      ? to_floating(given, type.type)
+                : is_floating(type.type)      ? convert_to_floating(given, type.type)
                                               : given;
   if (!KeyValues::has_entry_type(value, type))
     refuse_value(key, fmt::format("a value of type {}", to_string(type)), given);
@@ -157,9 +158,9 @@ std::string encode_entry(const std::string& key, const std::optional<EntryType>&
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns the type of a key of llama.cpp; std::nullopt for others. `architecture` is the first word of the keys of
-// hyperparameters; empty: unknown.
-std::optional<EntryType> find_new_type(std::string_view key, std::string_view architecture) {
+// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
+// the keys of hyperparameters; empty: unknown.
+std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture) {
   if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
   if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
@@ -167,8 +168,8 @@ std::optional<EntryType> find_new_type(std::string_view key, std::string_view ar
   return find_hyperparameter_type(key.substr(dot + 1));
 }
 
-// Returns the first word of a key if it is an architecture, which has this hyperparameter in every file.
-std::string_view find_architecture(std::string_view key, const std::vector<Entry>& entries) {
+// Returns the first word of a key if it is an architecture, for which every file has the key block_count; else empty.
+std::string_view find_key_architecture(std::string_view key, const std::vector<Entry>& entries) {
   const std::string_view word = key.substr(0, key.find('.'));
   const bool is_one = std::ranges::find(entries, fmt::format("{}.block_count", word), &Entry::key) != entries.end();
   return is_one ? word : std::string_view();
@@ -192,7 +193,8 @@ std::vector<std::string> apply_to_entries(std::vector<Entry>& entries, const Att
     const auto found = std::ranges::find(entries, key, &Entry::key);
     const bool is_new = found == entries.end();
     if (is_new) {
-      entries.push_back({key, {}, 0, 0, encode_entry(key, find_new_type(key, find_architecture(key, entries)), value)});
+      entries.push_back(
+          {key, {}, 0, 0, encode_entry(key, find_key_type(key, find_key_architecture(key, entries)), value)});
     } else {
       found->replaced = encode_entry(key, found->type, value);
     }
@@ -228,7 +230,7 @@ void copy_bytes(const Source& source, std::uint64_t begin, std::uint64_t end, By
   out.append(bytes);
 }
 
-void require_first(const Header& header, const Input& input) {
+void require_first_part(const Header& header, const Input& input) {
   if (header.split_number == 0) return;
   const auto prefix = find_split_prefix(input.path.filename().string(), header.split_number, header.split_count);
   throw Error(ErrorKind::bad_argument,
@@ -240,8 +242,8 @@ void require_first(const Header& header, const Input& input) {
 
 class EditedHeader final : public EditedBeginning {
  public:
-  // `has_config` is true if the header has poise.config. `problem` is why a change has no effect; empty if all have
-  // one.
+  // `has_config` is true if the header has poise.config. `problem` explains why a change has no effect; empty: every
+  // change has an effect.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
@@ -255,7 +257,8 @@ class EditedHeader final : public EditedBeginning {
          std::ranges::any_of(changes.set, [&](const auto& change) { return is_hyperparameter_key(change.first); }));
   }
 
-  // Throws for a change that only llama.cpp would see: Poise reads a hyperparameter from poise.config, if it is there.
+  // Throws bad_argument for a change without effect, and for one that only llama.cpp would see: Poise reads a
+  // hyperparameter from poise.config, if it is there.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
       throw Error(ErrorKind::bad_argument, problem_, path().string()).with({.kind = Remedy::Kind::force});
@@ -274,15 +277,15 @@ class EditedHeader final : public EditedBeginning {
   bool may_be_covered_ = false;  // true if poise.config may also have the value of a changed key
 };
 
-// Refuses keys that the writer derives from the model.
-void refuse_key(const Model& model, std::string_view key) {
+// Throws bad_argument for keys that the writer derives from the model.
+void require_settable_key(const Model& model, std::string_view key) {
   if (is_placement_key(key))
     refuse(fmt::format("{} cannot be set: it follows from shard size and alignment, so choose those instead", key));
   if (key == "general.architecture") refuse(fmt::format("{} follows from model_type; set that instead", key));
   if (key == "general.file_type" || key == "general.quantization_version")
     refuse(fmt::format("{} follows from the types of the tensors, so it cannot be set", key));
   if (model.vocabulary && is_vocabulary_key(key))
-    refuse(fmt::format("{} is made of the model's vocabulary, so it cannot be set; change the files of the tokenizer",
+    refuse(fmt::format("{} follows from the model's vocabulary, so it cannot be set; change the files of the tokenizer",
                        key));
 }
 
@@ -296,10 +299,10 @@ std::optional<std::uint64_t> count_tokens(const Model& model) {
 }  // namespace
 
 Value make_attribute(const Model& model, const std::string& key, const Value& given) {
-  refuse_key(model, key);
+  require_settable_key(model, key);
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   const auto type =
-      find_new_type(key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name);
+      find_key_type(key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name);
   Value value = type ? convert_value(key, *type, given) : given;
   if (const auto tokens = count_tokens(model)) {
     if (const std::string problem = find_id_problem(key, value, *tokens); !problem.empty()) refuse(problem);
@@ -317,7 +320,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
                             header.big_endian ? "big-endian" : "little-endian", header.version),
                 input.path.string());
   }
-  require_first(header, input);
+  require_first_part(header, input);
   std::vector<std::string> added = apply_to_entries(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;

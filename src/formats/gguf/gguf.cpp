@@ -72,7 +72,7 @@ class FileAudit {
     std::ranges::sort(offsets_);
   }
 
-  void run() {
+  void add_findings() {
     for (const TensorInfo& info : tensors_) check_name(info);
     check_order();
     std::vector<FileRange> known = {{0, header_end_}, {source_->size(), source_->size()}};
@@ -114,7 +114,7 @@ class FileAudit {
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
   }
 
-  // Returns the size of the tensor's data; for a type of unknown size, all bytes up to the next tensor.
+  // Returns the size of the tensor's data; for a type of unknown size, the number of bytes up to the next tensor.
   std::uint64_t count_tensor_bytes(const TensorInfo& info) const {
     if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
@@ -130,7 +130,8 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // Checks the order: llama.cpp requires that each tensor begins where the one before it in the header ends.
+  // Warns of tensors at the same offset, and of the first tensor whose data precede those of one that the header lists
+  // before it: llama.cpp requires the header's order.
   void check_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
@@ -173,7 +174,7 @@ bool is_known_layout(std::string_view layout) { return find_block_layout(layout)
 std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
-    FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
+    FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).add_findings();
   // Warns of types that ggml removed or added later, and of blocks without a known byte order.
   warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));

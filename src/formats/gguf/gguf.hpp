@@ -23,16 +23,18 @@ namespace poise::gguf {
 // Reads GGUF: versions 1 to 3, either byte order, whole or split into several files.
 Model read(const Input& input, const ReadOptions& options);
 
-// Returns the name of one file of a split model: "model-00002-of-00003.gguf" for "model", 1 and 3.
+// Returns the name of one file of a split model, such as "model-00002-of-00003.gguf" for "model", 1 and 3: `number`
+// counts from 0.
 std::string make_split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
-// Returns "model" for that name; std::nullopt if the name does not end like that of this part.
+// Returns the prefix, "model", of such a name; std::nullopt if the name does not end in this number and count.
 std::optional<std::string> find_split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
 
 // Returns true if llama.cpp stores this matrix of the model transposed.
 bool transposes(const Model& model, std::string_view tensor);
 
-// Returns a function that is true for the tensors of the model that llama.cpp needs as float32: norms, other vectors
-// and biases of models that it has. Codes and float64 stay.
+// Returns a function that is true for the tensors that llama.cpp needs as float32: norms, other vectors and biases, if
+// it has the model's architecture. The function looks only at name and shape; prepare() still writes codes and float64
+// as they are.
 std::function<bool(const Tensor& tensor)> make_f32_test(const Model& model);
 
 // Returns true for models for which llama.cpp requires an output matrix, even if it equals the embedding.
@@ -54,20 +56,21 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
                               const std::vector<CountedTensor>& tensors);
 
 // Converts an attribute's value, which a conversion adds, to the type that llama.cpp requires for the key. Throws
-// bad_argument for keys that follow from the model's tensors, configuration or vocabulary, for values that are not of
-// the type, and for ids of special tokens outside the vocabulary.
+// bad_argument for keys that follow from the model's tensors, configuration or vocabulary, for values of another type,
+// and for ids of special tokens outside the vocabulary.
 Value make_attribute(const Model& model, const std::string& key, const Value& given);
 
-// Edits the metadata of a GGUF file. An existing key keeps its type, so the text must be a value of this type. A new
-// key gets the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends within the
-// old one's padding, writes the bytes that differ; else writes a new file, to which the kernel copies the tensors, and
-// replaces the old one. Throws bad_argument for a part of a split model other than the first.
+// Prepares an edit of a GGUF file's metadata. An existing key keeps its type, so the text must be a value of this type.
+// A new key gets the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends
+// within the old one's padding, commit() writes the bytes that differ; else it replaces the file by a new one, to which
+// the operating system copies the tensors. Throws bad_argument for keys that place tensors, and for a part of a split
+// model other than the first; unsupported for version 1 and big-endian files.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
-// Returns warnings for every file of a split model about what llama.cpp rejects and bytes that no reader looks at:
-// tensors that share an offset or are out of the header's order; names with control characters; bytes that belong to no
-// tensor; padding that is not zero; tensors of unknown types. Throws what reading the headers throws. Requires: the
-// files have been read.
+// Returns warnings about every file of a model: tensors that share an offset or are out of the header's order, names
+// with control characters, and tokens with the same text, which llama.cpp rejects; bytes that belong to no tensor,
+// padding that is not zero, tensors of unknown types, and faults of an adapter. Throws what reading the headers throws.
+// Requires: the files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
 // Reads llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". For each matrix X of the model
@@ -83,8 +86,8 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 // parse_adapter().
 std::optional<Adapter> read_adapter(const Model& file, const Model* base);
 
-// Makes such a file, for AdapterForm. llama.cpp loads thin matrices alone, and one alpha for all of them: where
-// an adapter has several, B gets the rest of the factor.
+// Makes the model of such a file. A file has one alpha: if the adapter has several, the values of B make up for the
+// difference. Throws unsupported for changes that llama.cpp does not load from an adapter, such as whole tensors.
 Model make_adapter(const Adapter& adapter, const Model& base);
 
 }  // namespace poise::gguf

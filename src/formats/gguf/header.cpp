@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::string_view kCut = "the file is cut off or damaged";
 
-// The sizes of values in bytes, in the order of ValueType. 0 means that the value begins with a length.
+// Has the sizes of values in bytes, in the order of ValueType. 0 means that the size varies.
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
+bool has_fixed_size(ValueType type) { return type != ValueType::text && type != ValueType::array; }
 
 Value make_text_value(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
@@ -72,15 +72,15 @@ HeaderReader::HeaderReader(const Source& source)
   tensor_count_ = read_length("tensor count");
   const std::uint64_t metadata_at = in_.position();
   metadata_count_ = read_length("metadata count");
-  const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most,
-                           std::uint64_t offset) {
+  const auto require_possible = [&](std::string_view field, std::uint64_t count, std::uint64_t least,
+                                    std::uint64_t most, std::uint64_t offset) {
     if (count > in_.remaining() / least)
       in_.fail_at_end(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
     if (count > most)
       in_.fail(ErrorKind::unsupported, field, fmt::format("{}, at most {} are allowed", count, most), offset);
   };
-  require("tensor count", tensor_count_, kLeastTensor, kMaxTensors, tensors_at);
-  require("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
+  require_possible("tensor count", tensor_count_, kLeastTensor, kMaxTensors, tensors_at);
+  require_possible("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
 }
 
 std::uint64_t HeaderReader::read_length(std::string_view field) {
@@ -143,11 +143,11 @@ void HeaderReader::skip_unread(MetadataValue& value) {
   if (value.type_ == ValueType::array) {
     skip_items(value.item_type_, value.count_, 1);
   } else {
-    skip(value.type_, 0);
+    skip_value(value.type_, 0);
   }
 }
 
-void HeaderReader::skip(ValueType type, std::size_t depth) {
+void HeaderReader::skip_value(ValueType type, std::size_t depth) {
   if (type == ValueType::text) {
     in_.skip(read_length("length"), "text");
   } else if (type == ValueType::array) {
@@ -161,8 +161,8 @@ void HeaderReader::skip(ValueType type, std::size_t depth) {
 }
 
 void HeaderReader::skip_items(ValueType type, std::uint64_t count, std::size_t depth) {
-  if (is_plain(type)) return in_.skip(count * kValueBytes[static_cast<std::size_t>(type)], "items");
-  for (std::uint64_t i = 0; i < count; ++i) skip(type, depth);
+  if (has_fixed_size(type)) return in_.skip(count * kValueBytes[static_cast<std::size_t>(type)], "items");
+  for (std::uint64_t i = 0; i < count; ++i) skip_value(type, depth);
 }
 
 double HeaderReader::read_number(ValueType type) {
@@ -251,7 +251,7 @@ std::optional<std::uint64_t> MetadataValue::read_unsigned() {
 }
 
 std::optional<double> MetadataValue::read_number() {
-  if (!is_plain(type_)) return std::nullopt;
+  if (!has_fixed_size(type_)) return std::nullopt;
   is_read_ = true;
   return reader_.read_number(type_);
 }
@@ -264,7 +264,7 @@ bool MetadataValue::visit_texts(FunctionRef<void(std::string_view text)> add_tex
 }
 
 bool MetadataValue::visit_numbers(FunctionRef<void(double number)> add_number) {
-  if (type_ != ValueType::array || !is_plain(item_type_)) return false;
+  if (type_ != ValueType::array || !has_fixed_size(item_type_)) return false;
   is_read_ = true;
   for (std::uint64_t i = 0; i < count_; ++i) add_number(reader_.read_number(item_type_));
   return true;

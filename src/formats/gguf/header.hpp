@@ -3,9 +3,9 @@
 //   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... |
 //     padding | data
 //
-// Versions 2 and 3 have counts and lengths of 64 bits, version 1 in 32. All numbers are little-endian, or all
-// big-endian: the version, a small number, decides. Source: the GGUF specification of ggml, and ggml's own reader for
-// the rest.
+// Versions 2 and 3 have counts and lengths of 64 bits, version 1 of 32. All numbers are little-endian, or all
+// big-endian: the zero bytes of the version, a small number, show which. Source: the GGUF specification of ggml, and
+// ggml's own reader for the rest.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,10 @@ constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 
 // Returns true for the keys that number the files of a split model.
 bool is_split_key(std::string_view key);
-// Returns true for these keys and the alignment. They place the tensors, so the writer sets them.
+// Returns true for these keys and that of the alignment. The writer sets them, because they place the tensors.
 bool is_placement_key(std::string_view key);
 
-// Names the types of metadata values, by their numbers.
+// Names the types of metadata values, with their numbers in the file.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
 bool is_integer(ValueType type);
@@ -45,8 +45,8 @@ std::string_view to_string(ValueType type);
 
 class HeaderReader;
 
-// Holds a value while its header is read. Callers read it once, as the kind that it must have; unread values are
-// skipped.
+// Gives access to a value while its header is read. A caller reads it at most once, as the kind that it needs; the
+// reader skips unread values.
 class MetadataValue {
  public:
   // Returns the offset of the value's type in the file.
@@ -54,18 +54,19 @@ class MetadataValue {
   ValueType type() const { return type_; }
   // Returns the type of an array's items.
   ValueType item_type() const { return item_type_; }
+  // Returns the number of an array's items.
   std::uint64_t count() const { return count_; }
 
   // Each function reads the value, and returns std::nullopt if it is of another kind. A text is valid until the next
   // call on the reader.
   std::optional<std::string_view> read_text();
   std::optional<std::uint64_t> read_unsigned();  // accepts any integer type if the value is not negative
-  // Reads a number of any type but text and arrays; float32 as the double of the same shortest spelling.
+  // Reads a number or a boolean; a float32 becomes the double of the same shortest spelling.
   std::optional<double> read_number();
   // Each function calls its argument with every item of an array, and returns false for a value of another kind.
   bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
   bool visit_numbers(FunctionRef<void(double number)> add_number);
-  // Reads the whole value. Throws unsupported if values exceed the budget.
+  // Reads the whole value. Throws unsupported if the header's values exceed the budget.
   Value read_tree();
 
  private:
@@ -80,7 +81,6 @@ class MetadataValue {
   bool is_read_ = false;
 };
 
-// Holds the header's description of a tensor.
 struct TensorInfo {
   std::string name;
   Shape shape;  // the outermost dimension first, which is the last one in the file
@@ -99,8 +99,8 @@ class HeaderReader {
   bool is_big_endian() const { return big_endian_; }
 
   // The first function reads all metadata, the second all descriptions of tensors. Call each once, in this order.
-  // Throws invalid_file for a violation: keys and names are unique, counts fit the remaining bytes, arrays nest at most
-  // kMaxNesting deep.
+  // Throws invalid_file for a violation: keys are unique, keys and names are UTF-8 of bounded length, counts fit the
+  // remaining bytes, arrays nest at most kMaxNesting deep. Tensors' names may repeat.
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 
@@ -114,13 +114,14 @@ class HeaderReader {
  private:
   friend class MetadataValue;
 
+  // Reads a count or a length: 32 bits in version 1, else 64.
   std::uint64_t read_length(std::string_view field);
   // Reads a count of items that take at least `least` bytes each.
   std::uint64_t read_count(std::string_view field, std::uint64_t least);
   std::string_view read_text(std::string_view field);
   ValueType read_value_type(std::string_view field);
   std::uint64_t count_least_bytes(ValueType type) const;
-  void skip(ValueType type, std::size_t depth);
+  void skip_value(ValueType type, std::size_t depth);
   double read_number(ValueType type);
   Value read_tree(ValueType type, std::size_t depth);
   Value read_items(ValueType type, std::uint64_t count, std::size_t depth);

@@ -33,12 +33,12 @@ std::optional<Value> Entries::remove(std::string_view key) {
   return value;
 }
 
-std::optional<std::string> Entries::read_text(std::string_view key) {
+std::optional<std::string> Entries::remove_text(std::string_view key) {
   if (get_if<std::string>(key) == nullptr) return std::nullopt;
   return std::move(*remove(key)).take<std::string>();
 }
 
-std::optional<std::int64_t> Entries::read_number(std::string_view key) {
+std::optional<std::int64_t> Entries::remove_number(std::string_view key) {
   const auto* number = get_if<std::uint64_t>(key);
   if (number == nullptr || *number > INT32_MAX) return std::nullopt;
   return static_cast<std::int64_t>(std::move(*remove(key)).take<std::uint64_t>());
@@ -46,7 +46,7 @@ std::optional<std::int64_t> Entries::read_number(std::string_view key) {
 
 namespace {
 
-// Returns true if a float has the number's shortest spelling.
+// Returns true if a float has the number's shortest spelling, and for NaN and infinity.
 bool is_exact_f32(double number) {
   return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
          (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
@@ -103,7 +103,7 @@ std::string make_entry_text(const Value& value) {
   return make_json_text(value);
 }
 
-void append(ByteWriter& out, ValueType type, const Value& value) {
+void append_entry_value(ByteWriter& out, ValueType type, const Value& value) {
   switch (type) {
     case ValueType::u8:
     case ValueType::i8: return out.append_u8(static_cast<std::uint8_t>(to_unsigned_bits(value)));
@@ -120,15 +120,15 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
   }
 }
 
-// Names of the types in the order of ValueType. An array is named by its items' type in brackets.
+// Lists names of the types in the order of ValueType. The name of an array is its items' type in brackets.
 constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
                                                          "bool", "text", "",    "u64", "i64", "f64"};
 
 std::string_view name_entry_type(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
-// Returns true if the value fits the type. Requires: the type is not array.
-bool has_single_type(const Value& value, ValueType type) {
-  const auto in = [&]<typename Number>(Number) {
+// Returns true if the value fits the type; false for arrays.
+bool fits_value_type(const Value& value, ValueType type) {
+  const auto is_in_range = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);
     const auto* negative = value.get_if<std::int64_t>();
     return negative != nullptr && std::in_range<Number>(*negative);
@@ -139,7 +139,7 @@ bool has_single_type(const Value& value, ValueType type) {
     case ValueType::boolean: return value.get_if<bool>() != nullptr;
     case ValueType::text: return value.get_if<std::string>() != nullptr;
     case ValueType::array: return false;
-    default: return visit_integer(*dtype_from_name(name_entry_type(type)), in);
+    default: return visit_integer(*dtype_from_name(name_entry_type(type)), is_in_range);
   }
 }
 
@@ -150,7 +150,7 @@ std::string to_string(const EntryType& type) {
                                        : std::string(name_entry_type(type.type));
 }
 
-std::optional<EntryType> find_entry_type(std::string_view name) {
+std::optional<EntryType> parse_entry_type(std::string_view name) {
   const bool array = name.starts_with('[') && name.ends_with(']');
   if (array) name = name.substr(1, name.size() - 2);
   const auto* found = std::ranges::find(kTypeNames, name);
@@ -164,46 +164,46 @@ void KeyValues::append_text(ByteWriter& out, std::string_view text) {
   out.append_text(text);
 }
 
-void KeyValues::begin(std::string_view key, ValueType type) {
+void KeyValues::begin_entry(std::string_view key, ValueType type) {
   if (!keys_.emplace(key).second) throw Error(ErrorKind::internal, fmt::format("gguf: the key {} appears twice", key));
   append_text(out_, key);
   out_.append_u32(static_cast<std::uint32_t>(type));
 }
 
 void KeyValues::add_text(std::string_view key, std::string_view value) {
-  begin(key, ValueType::text);
+  begin_entry(key, ValueType::text);
   append_text(out_, value);
 }
 
 void KeyValues::add_u16(std::string_view key, std::uint16_t value) {
-  begin(key, ValueType::u16);
+  begin_entry(key, ValueType::u16);
   out_.append_u16(value);
 }
 
 void KeyValues::add_u32(std::string_view key, std::uint64_t value) {
   if (value > UINT32_MAX)
     throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
-  begin(key, ValueType::u32);
+  begin_entry(key, ValueType::u32);
   out_.append_u32(static_cast<std::uint32_t>(value));
 }
 
 void KeyValues::add_i32(std::string_view key, std::int32_t value) {
-  begin(key, ValueType::i32);
+  begin_entry(key, ValueType::i32);
   out_.append_i32(value);
 }
 
 void KeyValues::add_f32(std::string_view key, double value) {
-  begin(key, ValueType::f32);
+  begin_entry(key, ValueType::f32);
   out_.append_f32(static_cast<float>(value));
 }
 
 void KeyValues::add_boolean(std::string_view key, bool value) {
-  begin(key, ValueType::boolean);
+  begin_entry(key, ValueType::boolean);
   out_.append_u8(value ? 1 : 0);
 }
 
 ByteWriter& KeyValues::begin_array(std::string_view key, ValueType items, std::uint64_t count) {
-  begin(key, ValueType::array);
+  begin_entry(key, ValueType::array);
   out_.append_u32(static_cast<std::uint32_t>(items));
   out_.append_u64(count);
   return out_;
@@ -211,8 +211,8 @@ ByteWriter& KeyValues::begin_array(std::string_view key, ValueType items, std::u
 
 bool KeyValues::has_entry_type(const Value& value, const EntryType& type) {
   const auto* items = value.get_if<Value::Array>();
-  if (type.type != ValueType::array || items == nullptr) return has_single_type(value, type.type);
-  return std::ranges::all_of(*items, [&](const Value& item) { return has_single_type(item, type.items); });
+  if (type.type != ValueType::array || items == nullptr) return fits_value_type(value, type.type);
+  return std::ranges::all_of(*items, [&](const Value& item) { return fits_value_type(item, type.items); });
 }
 
 EntryType KeyValues::choose_type(const Value& value) {
@@ -227,11 +227,11 @@ void KeyValues::add_value(std::string_view key, const Value& value, std::optiona
   if (type->type == ValueType::array) {
     const auto& items = *value.get_if<Value::Array>();
     ByteWriter& out = begin_array(key, type->items, items.size());
-    for (const Value& item : items) append(out, type->items, item);
+    for (const Value& item : items) append_entry_value(out, type->items, item);
     return;
   }
-  begin(key, type->type);
-  append(out_, type->type, value);
+  begin_entry(key, type->type);
+  append_entry_value(out_, type->type, value);
 }
 
 namespace {
@@ -273,22 +273,24 @@ constexpr std::array kVocabularyTypes = std::to_array<RequiredType>({
     {{ValueType::boolean}, kTokenFlags},
 });
 
-std::optional<EntryType> find_type(std::span<const RequiredType> rows, std::string_view name) {
-  const auto holds = [&](const RequiredType& row) {
+std::optional<EntryType> find_required_type(std::span<const RequiredType> rows, std::string_view name) {
+  const auto matches = [&](const RequiredType& row) {
     const bool is_list = row.type.type == ValueType::array;
     return std::ranges::any_of(row.names,
                                [&](std::string_view found) { return is_list ? name == found : name.ends_with(found); });
   };
-  const auto row = std::ranges::find_if(rows, holds);
+  const auto row = std::ranges::find_if(rows, matches);
   return row == rows.end() ? std::nullopt : std::optional(row->type);
 }
 
 }  // namespace
 
 std::optional<EntryType> find_hyperparameter_type(std::string_view name) {
-  return find_type(kHyperparameterTypes, name);
+  return find_required_type(kHyperparameterTypes, name);
 }
-std::optional<EntryType> find_general_type(std::string_view name) { return find_type(kGeneralTypes, name); }
-std::optional<EntryType> find_vocabulary_type(std::string_view name) { return find_type(kVocabularyTypes, name); }
+std::optional<EntryType> find_general_type(std::string_view name) { return find_required_type(kGeneralTypes, name); }
+std::optional<EntryType> find_vocabulary_type(std::string_view name) {
+  return find_required_type(kVocabularyTypes, name);
+}
 
 }  // namespace poise::gguf

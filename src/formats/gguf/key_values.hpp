@@ -1,5 +1,5 @@
-// Holds entries of metadata: those of a file that is read, from which readers remove the ones that they understand, and
-// those of a file that is written, with their types.
+// Holds entries of metadata: those of a file that is read, and those of a file that is written, with their types.
+// Readers remove the entries that they understand; the rest becomes attributes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace poise::gguf {
 
-// Holds the entries of a file while they are converted.
+// Holds the entries of a file while a reader converts them.
 class Entries {
  public:
   // Adds an entry, and returns its value, which is valid until entries change. Requires: the key is new.
@@ -29,14 +29,14 @@ class Entries {
     const Value* value = find(key);
     return value == nullptr ? nullptr : value->get_if<T>();
   }
-  // Returns an integer of 0 or more; 0 for every other value.
+  // Returns an integer of 0 or more; 0 for every other value, and for a missing key.
   std::uint64_t find_number(std::string_view key) const;
 
-  // Each removes the entry and returns its value. read_text() and read_number() leave values that are not text, or not
-  // numbers of 31 bits.
+  // Each function removes an entry and returns its value. remove_text() and remove_number() leave values that are not
+  // text, or not integers from 0 to 2^31 - 1.
   std::optional<Value> remove(std::string_view key);
-  std::optional<std::string> read_text(std::string_view key);
-  std::optional<std::int64_t> read_number(std::string_view key);
+  std::optional<std::string> remove_text(std::string_view key);
+  std::optional<std::int64_t> remove_number(std::string_view key);
 
   // Returns the remaining entries, in order.
   std::vector<Attributes::Entry>& rest() { return list_; }
@@ -54,11 +54,12 @@ struct EntryType {
   friend bool operator==(const EntryType&, const EntryType&) = default;
 };
 
-// Returns the name of a type, such as "u8" or "[i16]", and the type with such a name.
+// Each function converts between a type and its name, such as "u8" or "[i16]". parse_entry_type() returns std::nullopt
+// for another text.
 std::string to_string(const EntryType& type);
-std::optional<EntryType> find_entry_type(std::string_view name);
+std::optional<EntryType> parse_entry_type(std::string_view name);
 
-// Builds metadata in the form of a GGUF header, entry by entry.
+// Makes the metadata of a GGUF header, entry by entry.
 class KeyValues {
  public:
   // Each function appends an entry, and throws internal if the key exists.
@@ -81,8 +82,9 @@ class KeyValues {
   // Appends a value as that type, if it fits, else as the type of choose_type().
   void add_value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // Returns the narrowest type that keeps the value: integers become u32, u64, i32 or i64, other numbers f32 or f64.
-  // Maps, and arrays whose items have no common type, become JSON text.
+  // Returns the type with which a value is written: u32, u64, i32 or i64 for an integer, f32 or f64 for another number,
+  // or the common type of an array's items. Maps, null, nested arrays, and arrays without a common type become JSON
+  // text.
   static EntryType choose_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }
@@ -90,7 +92,7 @@ class KeyValues {
   std::span<const std::byte> bytes() const { return out_.bytes(); }
 
  private:
-  void begin(std::string_view key, ValueType type);
+  void begin_entry(std::string_view key, ValueType type);
 
   ByteWriter out_;
   std::set<std::string, std::less<>> keys_;

@@ -85,11 +85,11 @@ bool Metadata::has_hyperparameters() const {
 }
 
 void Metadata::read_card(Card& card) {
-  card.author = entries_.read_text("general.author").value_or("");
-  card.license = entries_.read_text("general.license").value_or("");
-  card.uuid = entries_.read_text("general.uuid").value_or("");
-  card.created_at = entries_.read_text(kCreatedKey).value_or("");
-  card.last_modified = entries_.read_text(kModifiedKey).value_or("");
+  card.author = entries_.remove_text("general.author").value_or("");
+  card.license = entries_.remove_text("general.license").value_or("");
+  card.uuid = entries_.remove_text("general.uuid").value_or("");
+  card.created_at = entries_.remove_text(kCreatedKey).value_or("");
+  card.last_modified = entries_.remove_text(kModifiedKey).value_or("");
   const auto* url = entries_.get_if<std::string>(kRepository);
   if (url == nullptr || !url->starts_with(kHuggingFace)) return;
   card.base_model = url->substr(kHuggingFace.size());
@@ -97,7 +97,7 @@ void Metadata::read_card(Card& card) {
 }
 
 std::optional<Attributes> Metadata::read_poise_config(const std::string& path) {
-  const auto text = entries_.read_text(kConfigKey);
+  const auto text = entries_.remove_text(kConfigKey);
   if (!text) return std::nullopt;
   Value json = parse_json(*text, fmt::format("{}: {}", path, kConfigKey));
   if (json.get_if<Attributes>() == nullptr)
@@ -145,14 +145,14 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     if (rest)
       read_config(model, *rest, explain_missing_hyperparameters(),
                   path);  // the configuration may be complete without these keys
-    entries_.read_text(kArchitecture);
+    entries_.remove_text(kArchitecture);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
     model.origin.recipe = find_file_type_name(static_cast<std::uint32_t>(*number));
     entries_.remove("general.file_type");
   }
-  entries_.read_number("general.quantization_version");  // removed, because it follows from the tensors
+  entries_.remove_number("general.quantization_version");  // removed, because it follows from the tensors
   tokens_.append_unused_arrays(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });

@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::string_view kUnknown = "llama_ftype ";
 
-// Describes a recipe: if most layers have type `most`, and a tensor whose name contains `name` has type `type`, the
-// file type is `file_type`. The first match counts.
+// Describes a recipe: if most weights of the layers have type `most`, and a tensor whose name contains `name` has type
+// `type`, the file type is `file_type`. The first match counts.
 struct Variant {
   std::uint32_t most;
   std::string_view name;
@@ -49,24 +49,24 @@ constexpr std::array kVariants = std::to_array<Variant>({
     {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
 });
 
-// Guesses the file type by the type of most layers, because an embedding or an output matrix of another type may be
-// larger.
+// Guesses the file type by the type of most weights in the layers, because an embedding or an output matrix of another
+// type may have more of them.
 std::optional<std::uint32_t> guess_file_type(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
-  const auto count = [&](auto counts) {
+  const auto add_elements = [&](auto is_counted) {
     for (const TypedMatrix& matrix : matrices) {
-      if (counts(matrix)) elements[matrix.type] += matrix.elements;
+      if (is_counted(matrix)) elements[matrix.type] += matrix.elements;
     }
   };
-  count([](const TypedMatrix& matrix) { return matrix.name.starts_with("blk."); });
-  if (elements.empty()) count([](const TypedMatrix&) { return true; });
+  add_elements([](const TypedMatrix& matrix) { return matrix.name.starts_with("blk."); });
+  if (elements.empty()) add_elements([](const TypedMatrix&) { return true; });
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
   if (most == elements.end()) return 0;
   for (const Variant& variant : kVariants) {
-    const auto is_it = [&](const TypedMatrix& matrix) {
+    const auto fits = [&](const TypedMatrix& matrix) {
       return matrix.type == variant.type && matrix.name.find(variant.name) != std::string_view::npos;
     };
-    if (variant.most == most->first && std::ranges::any_of(matrices, is_it)) return variant.file_type;
+    if (variant.most == most->first && std::ranges::any_of(matrices, fits)) return variant.file_type;
   }
   const auto* row = std::ranges::find(kFileTypes, most->first, &FileType::type);
   return row == kFileTypes.end() ? std::nullopt : std::optional(row->number);
@@ -80,7 +80,7 @@ std::string find_file_type_name(std::uint32_t number) {
 }
 
 std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe) {
-  // The ending of Poise's own recipes, after the name of a type.
+  // The names of Poise's own recipes end in this, after the name of a type.
   constexpr std::string_view kMix = ":mix";
   const std::string_view name = recipe.ends_with(kMix) ? recipe.substr(0, recipe.size() - kMix.size()) : recipe;
   const auto* row = std::ranges::find(kFileTypes, name, &FileType::name);
@@ -95,7 +95,7 @@ std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrice
 
 namespace {
 
-constexpr std::size_t kBytes = 64 << 10;  // approximately how many are swapped at a time
+constexpr std::size_t kBytes = 64 << 10;  // approximately how many a read swaps at a time
 
 class SwappedBlocks final : public Blob {
  public:

@@ -22,7 +22,7 @@ inline constexpr std::array kSpellings = {
     Spelling<std::uint32_t>{DType::f64, 28}, Spelling<std::uint32_t>{DType::bf16, 30},
 };
 
-// Names a type that ggml removed. Files with them are too old.
+// Names a type that ggml removed. Poise lists tensors of such types, but cannot decode them.
 struct RemovedType {
   std::uint32_t number;
   std::string_view name;
@@ -36,8 +36,8 @@ inline constexpr std::array kRemovedTypes = {
 // Returns the name of a type: "f16", "q4_k"; empty for unknown types.
 std::string_view find_type_name(std::uint32_t type);
 
-// Returns the bytes that the elements take, which are whole blocks; std::nullopt for unknown types, or if 64 bits
-// overflow.
+// Returns the number of bytes of that many elements; std::nullopt for unknown types, or if 64 bits overflow. Requires:
+// the elements are whole blocks.
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements);
 
 // Holds a number of general.file_type (llama_ftype in llama.h, v0.5.0), its name, and the type of most tensors
@@ -61,19 +61,19 @@ inline constexpr std::array kFileTypes = std::to_array<FileType>({
 // Returns the name of a file type: the name of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
 std::string find_file_type_name(std::uint32_t number);
 
-// Describes a matrix of a file: its name and the number of its type.
+// Describes a matrix of a file. `type` is ggml's number.
 struct TypedMatrix {
   std::string_view name;
   std::uint32_t type;
   std::uint64_t elements;
 };
 
-// Returns the number of the recipe that made the model. Without a recipe that has a number, returns the one that fits
-// the matrices' types; std::nullopt if llama.cpp has no number for the most frequent type: it then looks at the tensors
-// itself.
+// Returns llama.cpp's number of the recipe. If it has none, returns the number that fits the matrices' types;
+// std::nullopt if llama.cpp has no number for the most frequent type: llama.cpp then looks at the tensors itself.
 std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe);
 
-// Converts blocks of a big-endian file to little-endian ones. Requires: type.swapped; the blob is whole blocks.
+// Returns the blocks of a big-endian file in little-endian order, computed when they are read. Requires: type.swapped;
+// the blob is whole blocks.
 BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type);
 
 }  // namespace poise::gguf

@@ -194,7 +194,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
     const std::string key = make_key(name);
     if (has_token(entries.find(key), count)) entries.remove(key);
   }
-  vocabulary.max_length = static_cast<std::int32_t>(entries.read_number(kLongestKey).value_or(0));
+  vocabulary.max_length = static_cast<std::int32_t>(entries.remove_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? to_token_type((*types_)[id]) : find_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));

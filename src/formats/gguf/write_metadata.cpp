@@ -205,7 +205,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
     if (const auto number = parse_number(*text)) return out.add_value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);
-  out.add_value(key, value, type != model.origin.attribute_types.end() ? find_entry_type(type->second) : std::nullopt);
+  out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);
 }
 
 // Returns replacements of attributes that describe a vocabulary in which two tokens have the same text.

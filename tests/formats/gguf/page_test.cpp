@@ -49,7 +49,7 @@ TEST(GgufPage, ValueTypes) {
   for (const Row& row : table("gguf", "| value type | number |")) {
     const std::string name = row.at(0).starts_with("array") ? "array" : code(row.at(0));
     rows[name] = number(row.at(1));
-    const auto type = gguf::find_entry_type(name);
+    const auto type = gguf::parse_entry_type(name);
     if (!type || name == "text") continue;
     const Value value = name.starts_with('f') ? Value(1.0) : name == "bool" ? Value(true) : Value(1);
     EXPECT_EQ(stored(value, *type).size(), count(row.at(2))) << name;
