@@ -95,7 +95,7 @@ class TextStream {
   std::string finish();
 
  private:
-  std::string take(std::size_t held_back);
+  std::string release_text(std::size_t held_back);
 
   const Tokenizer::Tables* tables_;
   std::unique_ptr<TextDecoder> decoder_;

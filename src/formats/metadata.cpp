@@ -287,7 +287,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
     scores.push_back(encode_score(vocabulary.score(id)));
     types.emplace_back(static_cast<int>(vocabulary.type(id)));
   }
-  Attributes map{{"kind", name_kind(vocabulary.kind)},
+  Attributes map{{"kind", get_kind_name(vocabulary.kind)},
                  {"bos_id", vocabulary.bos_id},
                  {"eos_id", vocabulary.eos_id},
                  {"pad_id", vocabulary.pad_id},

@@ -93,7 +93,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   const auto compare_text = [&](std::string_view field, std::string_view x, std::string_view y) {
     if (x != y) out.push_back({fmt::format("vocabulary.{}", field), std::string(x), std::string(y)});
   };
-  compare_text("kind", name_kind(left.kind), name_kind(right.kind));
+  compare_text("kind", get_kind_name(left.kind), get_kind_name(right.kind));
   compare_text("normalizer", left.normalizer, right.normalizer);
   compare_number("add_dummy_prefix", left.add_dummy_prefix ? 1 : 0, right.add_dummy_prefix ? 1 : 0);
   compare_number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0,

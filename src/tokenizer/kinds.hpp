@@ -24,7 +24,7 @@ const VocabularyKindRow& get_kind_row(VocabularyKind kind);
 // Returns the row of a name; null if there is none.
 const VocabularyKindRow* find_kind_row(std::string_view name);
 
-inline std::string_view name_kind(VocabularyKind kind) { return get_kind_row(kind).name; }
+inline std::string_view get_kind_name(VocabularyKind kind) { return get_kind_row(kind).name; }
 
 std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary);
 std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary);

@@ -1,4 +1,4 @@
-// A pipeline, as in tokenizer.json, is built once from the vocabulary's data:
+// Implements pipelines as in tokenizer.json. A pipeline is built once from the vocabulary's data:
 //
 //   text -> added tokens cut out -> normalizer -> added tokens for normalized text cut out -> pre-tokenizer -> model
 //     -> post-processor
@@ -83,7 +83,8 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
-    // Replaces invalid bytes first. No token contains them, so all bytes may count as input.
+    // Replacing invalid bytes shifts the text against `input`. So all of it counts as input, and no special token is
+    // found.
     const std::string mended = unicode::make_well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }

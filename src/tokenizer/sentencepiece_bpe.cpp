@@ -1,11 +1,11 @@
 // Implements SentencePiece's byte pair encoding of a normalized text (sentencepiece/encoder.hpp), step by step:
 //
-//   1. Cut into characters; user-defined tokens are cut out whole, the longest first, and never merge.
+//   1. Cut into characters. But user-defined tokens stay whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
 //   3. Split each remaining unused token into the two that it was last merged from, recursively.
 //
-// A text is first cut at boundaries (tokens/token_boundaries.hpp), unless the vocabulary has tokens that depend on more
-// than the text between two boundaries.
+// It first cuts a text at boundaries (tokens/token_boundaries.hpp), unless the vocabulary has tokens that depend on
+// more than the text between two boundaries.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -37,7 +37,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
 
  private:
   void cut(std::string_view normalized, Output& output) const override {
-    if (whole_ || !is_utf8(normalized)) return merge(normalized, output);
+    if (whole_ || !is_utf8(normalized)) return merge_text(normalized, output);
     constexpr std::size_t kFew = 4096;  // bytes; for shorter texts a cache costs more than it saves
     std::optional<WordCache> cache;
     if (normalized.size() > kFew) cache.emplace();
@@ -73,10 +73,10 @@ class SentencePieceBpe final : public SentencePieceEncoder {
                          });
   }
 
-  void merge(std::string_view normalized, Output& output) const {
+  void merge_text(std::string_view normalized, Output& output) const {
     // Maps each unused token to the length of the left one of the two tokens that it was last merged from.
     std::unordered_map<std::string_view, std::size_t> splits;
-    const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
+    const auto find_priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view joined(left.data(), left.size() + right.size());
       if (joined.size() > longest_piece()) return std::nullopt;
       const auto found = pieces().find(joined);
@@ -84,8 +84,8 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       if (type(*found) == TokenType::unused) splits[joined] = left.size();
       return find_score(*found);
     };
-    for (const std::string_view piece : merge_symbols(cut_symbols(normalized), priority))
-      resegment(piece, splits, output);
+    for (const std::string_view piece : merge_symbols(cut_symbols(normalized), find_priority))
+      split_unused_tokens(piece, splits, output);
   }
 
   double find_score(TokenId id) const {
@@ -106,8 +106,8 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     return symbols;
   }
 
-  void resegment(std::string_view piece, const std::unordered_map<std::string_view, std::size_t>& splits,
-                 Output& output) const {
+  void split_unused_tokens(std::string_view piece, const std::unordered_map<std::string_view, std::size_t>& splits,
+                           Output& output) const {
     std::vector<std::string_view> stack = {piece};
     while (!stack.empty()) {
       const std::string_view top = stack.back();

@@ -1,9 +1,9 @@
 // Implements SentencePiece's unigram model of a normalized text (sentencepiece/encoder.hpp): finds the tokens with the
 // largest sum of scores. Skips unused tokens; user-defined ones always win.
 //
-// Sums are kept as float32 and added as float64, as in SentencePiece (unigram_model.cc, EncodeOptimized), so that the
-// same sums are equal. The Unigram of pipelines is Hugging Face's, which keeps float64 and finds unknown tokens
-// differently.
+// Sums are kept as float32 and added as float64, as in SentencePiece (unigram_model.cc, EncodeOptimized), so that paths
+// have equal sums where they do there. The Unigram of pipelines is Hugging Face's, which keeps float64 and finds
+// unknown tokens differently.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -101,8 +101,9 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
   PrefixTrie trie_;
-  float most_ = std::numeric_limits<float>::min();  // largest score of normal tokens; if all are negative, the smallest
-                                                    // float above 0
+  // The largest score of normal tokens. If all are negative, it is the smallest positive normal float, as in
+  // SentencePiece.
+  float most_ = std::numeric_limits<float>::min();
   float unknown_score_ = 0;
 };
 

@@ -24,7 +24,7 @@ struct Tokenizer::Tables {
                 fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, vocabulary.size()));
   }
 
-  void require_known(TokenId token) const {
+  void check_token(TokenId token) const {
     if (token >= 0 && static_cast<std::size_t>(token) < vocabulary.size()) return;
     throw Error(ErrorKind::bad_argument,
                 fmt::format("token {} is not in the vocabulary, which has {} tokens", token, vocabulary.size()));
@@ -55,7 +55,7 @@ std::vector<TokenId> Tokenizer::encode(const ChatText& text) const {
 }
 
 std::string_view Tokenizer::piece(TokenId token) const {
-  tables_->require_known(token);
+  tables_->check_token(token);
   return tables_->scheme->piece(token);
 }
 
@@ -73,17 +73,17 @@ TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;
 
 std::string TextStream::add(TokenId token) {
-  tables_->require_known(token);
+  tables_->check_token(token);
   decoder_->add(token, text_);
-  return take(measure_incomplete_tail(text_));
+  return release_text(measure_incomplete_tail(text_));
 }
 
 std::string TextStream::finish() {
   decoder_->finish(text_);
-  return take(0);
+  return release_text(0);
 }
 
-std::string TextStream::take(std::size_t held_back) {
+std::string TextStream::release_text(std::size_t held_back) {
   std::string text = text_.substr(0, text_.size() - held_back);
   text_.erase(0, text.size());
   return text;

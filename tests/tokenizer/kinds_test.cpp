@@ -23,10 +23,10 @@ TEST(TokenKinds, EachHasARowThatItsNameFinds) {
 
 // Files contain these names (docs/formats/ztensor.md).
 TEST(TokenKinds, NamesAreThoseOfTheFiles) {
-  EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
-  EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
-  EXPECT_EQ(name_kind(VocabularyKind::byte_pair), "byte_pair");
-  EXPECT_EQ(name_kind(VocabularyKind::pipeline), "pipeline");
+  EXPECT_EQ(get_kind_name(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
+  EXPECT_EQ(get_kind_name(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
+  EXPECT_EQ(get_kind_name(VocabularyKind::byte_pair), "byte_pair");
+  EXPECT_EQ(get_kind_name(VocabularyKind::pipeline), "pipeline");
 }
 
 TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(get_kind_row(static_cast<VocabularyKind>(99)), Error); }

@@ -290,7 +290,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary& held = ranked ? *ranked : vocabulary;
   losses.note_if(held.kind != usual.kind,
                  fmt::format("the kind of the vocabulary ({}): its readers merge pairs by score, as {} does",
-                             name_kind(held.kind), name_kind(usual.kind)));
+                             get_kind_name(held.kind), get_kind_name(usual.kind)));
   losses.note_if(!vocabulary.merges.empty(),
                  fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
                              ranked ? ": its readers merge by score instead, so some words get other tokens" : ""));

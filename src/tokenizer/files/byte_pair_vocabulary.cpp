@@ -27,7 +27,7 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
-    require_vocabulary_size(source);
+    check_vocabulary_size(source);
     text_ = read_text(source, source.size());
   }
 

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 
-// Finds the tokenizer files of one directory.
+// Finds and reads the tokenizer files of one directory.
 class Files {
  public:
   using Has = std::function<bool(std::string_view name)>;
@@ -66,8 +66,8 @@ class Files {
     return {path, std::move(value).take<Attributes>()};
   }
 
-  // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
-  // no rows.
+  // Returns the tokens that `config` and added_tokens.json list, for a vocabulary of `size` tokens in another file.
+  // Leaves out those for which the model has no rows.
   Value::Array list_other_tokens(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
     Value::Array tokens = read_listed_tokens(config, read_object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) {
@@ -99,11 +99,11 @@ class Files {
 
 // Sets everything but the tokens from `config`, which is tokenizer_config.json, and from special_tokens_map.json. `bos`
 // is the text of BOS if neither names one; "": none.
-void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
+void apply_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
   Attributes named = add_special_names(config, special_map);
   if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
-  parse_tokenizer_config(vocabulary, named);
+  apply_tokenizer_config(vocabulary, named);
   vocabulary.tokenizer_config = config;
   vocabulary.tokenizer_config.erase("chat_template");
 }
@@ -138,7 +138,7 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// Reads tokenizer.model. Without settings for BOS and EOS around texts, the usual ones hold.
+// Reads tokenizer.model and the files next to it. By default, BOS goes in front of texts, and no EOS after them.
 Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.read_object(kTokenizerConfig);
@@ -147,7 +147,7 @@ Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
   add_listed_tokens(vocabulary, files.list_other_tokens(config, special, vocabulary.size()), config.path);
   for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
   const SpecialIds of_model = vocabulary.special_ids();
-  parse_config(vocabulary, config.object, special_map.object);
+  apply_config(vocabulary, config.object, special_map.object);
   if (vocabulary.special_ids() != of_model) {
     vocabulary = change_types(vocabulary,
                               [&](std::size_t id) { return choose_special_type(vocabulary.type(id), vocabulary, id); });
@@ -160,7 +160,7 @@ Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
 
 Vocabulary read_tokenizer_json_files(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  parse_config(vocabulary, files.read_object(kTokenizerConfig).object, files.read_object(kSpecialTokensMap).object);
+  apply_config(vocabulary, files.read_object(kTokenizerConfig).object, files.read_object(kSpecialTokensMap).object);
   return vocabulary;
 }
 
@@ -179,7 +179,7 @@ const TokenizerClass& find_class(const JsonFile& config) {
       config.path);
 }
 
-// Reads GPT-2's files. Other files list the special tokens, if they exist; GPT-2 itself has one.
+// Reads GPT-2's files, and the special tokens that the files next to them list. <|endoftext|> is always special.
 Vocabulary read_gpt2_files(Files& files, std::string_view name) {
   const JsonFile config = files.read_object(kTokenizerConfig);
   const JsonFile special_map = files.read_object(kSpecialTokensMap);
@@ -194,7 +194,7 @@ Vocabulary read_gpt2_files(Files& files, std::string_view name) {
   const SourcePtr merges = files.open("merges.txt");
   refuse_git_lfs_pointer(*merges);  // the lines of such a pointer look like merges: two texts each
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
-  parse_config(vocabulary, config.object, special_map.object, row.bos);
+  apply_config(vocabulary, config.object, special_map.object, row.bos);
   if (read_flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }

@@ -1,5 +1,5 @@
-// Reads the tokenizer files of a directory. files.cpp has a row for each kind; if a directory has several kinds, the
-// first row is used.
+// Reads and makes the tokenizer files of a directory. files.cpp has a row for each kind. If a directory has several
+// kinds, it reads the first.
 #pragma once
 
 #include <array>
@@ -39,9 +39,9 @@ struct DirectoryVocabulary {
   std::vector<std::string> left_out = {};  // texts of listed tokens for which the model has no rows
 };
 
-// Reads the vocabulary of a directory; std::nullopt if it has no tokenizer files. `rows` is the model's number of
-// tokens. Leaves out tokens with ids from `rows` on that only other files list. Throws what opening and reading the
-// files throws.
+// Reads the vocabulary of a directory; returns std::nullopt if it has no tokenizer files. `rows` is the model's number
+// of tokens. Leaves out tokens that only tokenizer_config.json or added_tokens.json lists, if their ids are `rows` and
+// above. Throws what opening and reading the files throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
@@ -80,25 +80,25 @@ Vocabulary read_tekken(const Source& source);
 //
 // Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline unchanged.
 
-// Types of tokens: special added tokens are control tokens, other added ones user-defined; the model's unknown token is
-// unknown. bos_id and the like are -1: tokenizer_config.json names these tokens. Ids that the file skips become unused
-// tokens without text.
+// Special added tokens get the type control, other added ones user_defined. unk_id is the model's unknown token.
+// bos_id, eos_id and pad_id are -1, because tokenizer_config.json names these tokens. Ids that the file skips become
+// unused tokens without text.
 //
 // Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, a repeated id, or an id far larger
 // than the number of tokens.
 Vocabulary read_tokenizer_json(const Source& source);
 
-// Reads merges.txt: "left right" a line, the pair that is merged first on top; skips lines that begin with #version.
+// Reads merges.txt: "left right" a line, the pair that merges first on top. Skips lines that begin with #version.
 // Throws invalid_file, naming the line.
 MergeList read_merges(const Source& source);
 
 // Throws invalid_file for a file that is too large for a vocabulary.
-void require_vocabulary_size(const Source& source);
+void check_vocabulary_size(const Source& source);
 
 // Returns true when a file begins as Hugging Face's library writes tokenizer.json, whatever its name is.
 bool looks_like_tokenizer_json(const Source& source);
 
-// Holds what vocab.json and merges.txt do not have: how to cut text, and the special tokens.
+// States how to cut text, and the special tokens, because vocab.json and merges.txt do not.
 struct Gpt2Options {
   bool add_prefix_space = false;          // true to put a space in front of a text
   std::string_view normalizer = "";       // the type of the normalizer; "": none
@@ -110,8 +110,8 @@ struct Gpt2Options {
 // as read_tokenizer_json().
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
-// Sets the beginning, end and padding tokens and the chat template by tokenizer_config.json.
-void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
+// Sets the ids of BOS, EOS, padding and the unknown token, and the chat template, as tokenizer_config.json states them.
+void apply_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
 
 // Holds a vocabulary as the files of a Hugging Face directory.
 struct TokenizerFiles {
@@ -120,7 +120,7 @@ struct TokenizerFiles {
 };
 
 // Makes tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that
-// the vocabulary keeps. The losses report what cannot be written.
+// the vocabulary keeps. The losses name the parts of the vocabulary that these files cannot hold.
 TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
 // Makes tokenizer.json. Writes every field that Hugging Face's library requires, and lists merges that follow from
@@ -133,18 +133,18 @@ std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::
 // the vocabulary's tokens.
 Attributes make_tokenizer_config(const Vocabulary& vocabulary);
 
-// Clears Vocabulary::tokenizer_config if the file written without it has the same content.
+// Clears Vocabulary::tokenizer_config if make_tokenizer_config() makes the same content without it.
 void drop_usual_config(Vocabulary& vocabulary);
 
-// Returns the part of Vocabulary::tokenizer_config that neither the vocabulary's tokens nor the file written without it
-// contain.
+// Returns the keys of Vocabulary::tokenizer_config that do not name or list tokens, and whose values differ from those
+// that make_tokenizer_config() makes without it.
 Attributes find_config_besides_tokens(const Vocabulary& vocabulary);
 
 // Reads Tiny Llama's tokenizer files (docs/formats/tiny-llama.md).
 //
 //   vocab.txt    a token a line, perhaps followed by white space and its id; a missing id is the previous line's id
 //                plus 1
-//   merges.txt   "left right" a line, the pair that is merged first on top; a line that begins with #version is skipped
+//   merges.txt   see read_merges()
 //
 // Ids 0 to 3 are <unk>, <pad>, <bos> and <eos>, whether the file lists them or not.
 

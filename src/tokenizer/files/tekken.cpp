@@ -46,7 +46,7 @@ constexpr auto kTekkenSpecial = std::to_array<std::string_view>({"<unk>",
 class TekkenReader {
  public:
   explicit TekkenReader(const Source& source) : name_(source.name()) {
-    require_vocabulary_size(source);
+    check_vocabulary_size(source);
     text_ = read_text(source, source.size());
   }
 

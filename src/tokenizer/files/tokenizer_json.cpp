@@ -30,7 +30,7 @@ constexpr std::size_t kMaxKeys = 64;
 class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
-    require_vocabulary_size(source);
+    check_vocabulary_size(source);
     text_.emplace(source, 0, static_cast<std::size_t>(source.size()));
   }
 
@@ -52,8 +52,8 @@ class TokenizerJsonReader {
     vocabulary_.add_dummy_prefix = false;
     vocabulary_.pipeline = Attributes::from_unique(std::move(root));
     if (!has_vocab_) fail("model.vocab: expected the tokens", 0);
-    detect_type();
-    check_tokens();
+    set_missing_type();
+    fill_vocabulary();
     vocabulary_.pipeline.set("model", std::move(model_));
     return std::move(vocabulary_);
   }
@@ -100,7 +100,7 @@ class TokenizerJsonReader {
         {"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
         {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
     model_.set("type", "BPE");
-    check_tokens();
+    fill_vocabulary();
     vocabulary_.pipeline.set("model", std::move(model_));
     return std::move(vocabulary_);
   }
@@ -213,8 +213,8 @@ class TokenizerJsonReader {
     merges.emplace_back(*left, *right);
   }
 
-  // Sets the model's type, which old files do not have.
-  void detect_type() {
+  // Sets the model's type by its other fields, because old files do not state it.
+  void set_missing_type() {
     if (const Value* type = model_.find("type"); type != nullptr && *type != Value()) return;
     const char* name = "WordLevel";
     if (scored_) {
@@ -250,7 +250,8 @@ class TokenizerJsonReader {
     return added;
   }
 
-  void check_tokens() {
+  // Adds the tokens to the vocabulary, by id, and throws if their ids or texts are not valid.
+  void fill_vocabulary() {
     const std::vector<Added> added = read_added_tokens();
     std::uint64_t size = 0;
     for (const Token& token : tokens_) size = std::max<std::uint64_t>(size, token.id + 1);
@@ -292,7 +293,7 @@ class TokenizerJsonReader {
     index_texts(by_id);
     if (!added_only.empty()) model_.set("added_only", std::move(added_only));
     keep_wide_scores();
-    find_unknown();
+    set_unknown_id();
   }
 
   // Makes the table in which a tokenizer looks up tokens, and checks with it that no key appears twice.
@@ -319,7 +320,7 @@ class TokenizerJsonReader {
     model_.set("scores", std::move(scores));
   }
 
-  void find_unknown() {
+  void set_unknown_id() {
     const auto* id = model_.get_if<std::uint64_t>("unk_id");
     if (id != nullptr && *id < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*id);
     const auto* text = model_.get_if<std::string>("unk_token");
@@ -343,7 +344,7 @@ class TokenizerJsonReader {
 
 }  // namespace
 
-void require_vocabulary_size(const Source& source) {
+void check_vocabulary_size(const Source& source) {
   if (source.size() > kMaxTokenizerFileBytes)
     throw Error(ErrorKind::invalid_file,
                 fmt::format("the file has {} bytes, at most {} are read", source.size(), kMaxTokenizerFileBytes),
@@ -364,7 +365,7 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
   return TokenizerJsonReader(vocab).read_with_merges(merges, options);
 }
 
-void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
+void apply_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
   for (const NamedToken& named : kNamedTokens) {
     const std::string* text = find_named_text(config, named.key);
     const std::int32_t id = text == nullptr ? -1 : find_first_id(vocabulary, *text);

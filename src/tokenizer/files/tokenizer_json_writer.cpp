@@ -25,7 +25,7 @@
 namespace poise {
 namespace {
 
-// The file's fields in order; other entries of a pipeline are not written.
+// The file has these fields, in this order. It cannot hold other entries of a pipeline.
 constexpr std::array<std::string_view, 9> kFields = {"version",        "truncation", "padding",
                                                      "added_tokens",   "normalizer", "pre_tokenizer",
                                                      "post_processor", "decoder",    "model"};
@@ -178,8 +178,8 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // Appends merges as "a b", the form that all versions of the library read; as ["a", "b"] if a token contains a space
-  // or makes the line a comment.
+  // Appends merges as "a b", the form that all versions of the library read, or as ["a", "b"] if a token contains a
+  // space or makes the line a comment.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (find_or_null(model(), "merge_by_score") == Value(true)) {
@@ -195,7 +195,7 @@ class TokenizerJsonWriter {
     }
     if (merges.size() > kMaxMerges)
       throw Error(ErrorKind::unsupported,
-                  fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
+                  fmt::format("the vocabulary has {} merges, at most {} are allowed", merges.size(), kMaxMerges));
     const auto has_space = [](std::string_view text) { return text.find(' ') != std::string_view::npos; };
     const bool lists = std::ranges::any_of(merges, [&](const auto& merge) {
       return has_space(merge.first) || has_space(merge.second) || merge.first.starts_with("#version");
@@ -228,11 +228,11 @@ namespace {
 
 constexpr std::string_view kAddedDecoder = "added_tokens_decoder";
 
-// Keys for SentencePiece vocabularies, with their defaults.
+// These keys matter for SentencePiece vocabularies. Each row has a key and its default.
 constexpr std::array kFlags =
     std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
 
-// Returns the file for a vocabulary that was read without one.
+// Returns tokenizer_config.json for a vocabulary that was read without such a file.
 Attributes make_fresh_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
@@ -261,7 +261,7 @@ Attributes make_fresh_config(const Vocabulary& vocabulary) {
   return config;
 }
 
-// Updates the file that a vocabulary was read with, where the vocabulary now differs.
+// Updates the tokenizer_config.json that a vocabulary was read with, where the vocabulary now differs.
 class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {

@@ -157,7 +157,8 @@ class Bpe::Encoder final : public PieceEncoder {
  public:
   explicit Encoder(const Bpe& bpe) : of_(bpe) {
     if (bpe.random_)
-      throw Error(ErrorKind::unsupported, "tokenizer: model.dropout: it makes tokens at random, which is for training");
+      throw Error(ErrorKind::unsupported,
+                  "tokenizer: model.dropout: expected 0, because dropout chooses tokens at random, for training");
   }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
