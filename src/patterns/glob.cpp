@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Returns the character at the front of a text. Such texts sort by bytes as by code points.
+// Returns the character at the front of a text, as UTF-8. Such texts compare in the order of their code points.
 std::string_view find_first_character(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, measure_character(text)));
 }
@@ -23,7 +23,7 @@ std::string_view pop_character(std::string_view& text) {
   return character;
 }
 
-bool is_of_class(std::string_view character, std::string_view name) {
+bool is_in_class(std::string_view character, std::string_view name) {
   struct Class {
     std::string_view name;
     bool (*holds)(char);
@@ -41,7 +41,7 @@ bool is_of_class(std::string_view character, std::string_view name) {
   return found != kClasses.end() && found->holds(character.front());
 }
 
-// Returns the name of the class with which a pattern begins: "digit" for "[:digit:]".
+// Returns the name of the class that a set begins with: "digit" for "[:digit:]".
 std::optional<std::string_view> find_class_name(std::string_view set) {
   if (!set.starts_with("[:")) return std::nullopt;
   const std::size_t end = set.find(":]", 2);
@@ -49,7 +49,8 @@ std::optional<std::string_view> find_class_name(std::string_view set) {
   return set.substr(2, end - 2);
 }
 
-// Removes the set after a "[" from the pattern. Returns std::nullopt, and keeps the pattern, when the set has no end.
+// Returns true if the set after a "[" contains the character, and removes the set from the pattern. Returns
+// std::nullopt, and keeps the pattern, if the set has no end.
 std::optional<bool> match_set(std::string_view& pattern, std::string_view character) {
   std::string_view rest = pattern;
   const bool inverted = rest.starts_with('!') || rest.starts_with('^');
@@ -61,7 +62,7 @@ std::optional<bool> match_set(std::string_view& pattern, std::string_view charac
       return found != inverted;
     }
     if (const auto name = find_class_name(rest)) {
-      found = found || is_of_class(character, *name);
+      found = found || is_in_class(character, *name);
       rest.remove_prefix(name->size() + 4);
       continue;
     }
@@ -76,7 +77,7 @@ std::optional<bool> match_set(std::string_view& pattern, std::string_view charac
   return std::nullopt;
 }
 
-// Matches one character of the name with the pattern's next item, which is not a star. Removes both on success.
+// Returns true if the pattern's next item, which is not a star, matches the name's next character, and removes both.
 bool match_token(std::string_view& pattern, std::string_view& name) {
   std::string_view rest = pattern;
   const std::string_view wanted = pop_character(rest);
@@ -89,9 +90,9 @@ bool match_token(std::string_view& pattern, std::string_view& name) {
   return true;
 }
 
-// Appends what each star matches, unless `stars` is null.
+// Returns true if the pattern matches the name. Appends the text that each star matches, unless `stars` is null.
 bool match(std::string_view pattern, std::string_view name, std::vector<std::string_view>* stars) {
-  // The rest of the pattern and of the name where matching continues after a mismatch: at the last star, which then
+  // After a mismatch, matching continues with this rest of the pattern and of the name: at the last star, which then
   // matches one more character. Earlier stars need no retry, since the text between two stars may match as early as
   // possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;

@@ -18,11 +18,11 @@
 namespace poise {
 namespace {
 
-// Describes a set of characters that PCRE2 interprets differently or lacks. Expressions name it as [:name:] or
-// \p{name}, and some sets also by a letter, such as \h.
+// Describes a set of characters that PCRE2 interprets differently or lacks. Expressions name it [:name:] or \p{name},
+// and some sets also by a letter, such as \h.
 struct SetRow {
   std::string_view name;
-  std::string_view contents;  // what stands for the class inside brackets
+  std::string_view contents;  // what replaces the name inside brackets
   bool is_rest = false;       // everything except the contents
 };
 constexpr std::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
@@ -47,7 +47,7 @@ constexpr std::array kSets = std::to_array<SetRow>({
     {"xdigit", kHexadecimal},
 });
 
-// Unicode's general categories, which PCRE2 has by their short names alone.
+// PCRE2 accepts only the short names of Unicode's general categories.
 constexpr std::string_view kCategories =
     " casedletter=L& closepunctuation=Pe connectorpunctuation=Pc control=Cc currencysymbol=Sc dashpunctuation=Pd"
     " decimalnumber=Nd enclosingmark=Me finalpunctuation=Pf format=Cf initialpunctuation=Pi letter=L letternumber=Nl"
@@ -56,8 +56,8 @@ constexpr std::string_view kCategories =
     " paragraphseparator=Zp privateuse=Co punctuation=P separator=Z spaceseparator=Zs spacingmark=Mc symbol=S"
     " titlecaseletter=Lt unassigned=Cn uppercaseletter=Lu ";
 
-// Returns true when PCRE2 has a script of this name. A bare name also matches characters that several scripts share,
-// which Oniguruma's does not.
+// Returns true if PCRE2 has a script of this name. In PCRE2, \p{name} also matches characters that several scripts
+// share; \p{sc:name} does not, as \p{name} in Oniguruma.
 bool is_script(std::string_view name) {
   if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos)
     return false;
@@ -71,11 +71,11 @@ bool is_script(std::string_view name) {
 }
 
 struct Set {
-  std::string contents;  // what stands for the class inside brackets
+  std::string contents;  // what replaces the name inside brackets
   bool negated = false;
   std::size_t length = 0;  // the length of the name in the expression
 
-  // Returns true for \p{...} alone.
+  // Returns true if the contents are a single \p{...}.
   bool is_property() const { return contents.find('}') + 1 == contents.size(); }
 };
 
@@ -173,7 +173,8 @@ class Translator {
     }
   }
 
-  // Translates {n,m}. "{n,m}+" and "{n}?" repeat the interval: the first is not possessive, the second not lazy.
+  // Translates {n,m}. In Oniguruma, "{n,m}+" and "{n}?" repeat the interval: the first is not possessive, the second
+  // not lazy.
   void translate_interval() {
     const std::size_t end = rest_.find('}');
     const std::string_view inside = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end - 1);
@@ -224,7 +225,7 @@ class Translator {
     return escape;
   }
 
-  // Translates a class: && becomes look-aheads, and a class in a class an alternative.
+  // Translates a class: && becomes look-aheads, and a class in a class becomes an alternative.
   std::string translate_class() {
     if (++depth_ > 32)
       throw Error(ErrorKind::invalid_file, "classes are nested too deeply, at most 32 deep are possible");

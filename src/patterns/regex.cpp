@@ -35,14 +35,13 @@ namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
 constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
-// The limit for expressions that PCRE2 interprets because they are too large for machine code: such a step takes up to
-// 20 microseconds.
+// PCRE2 interprets expressions that are too large for machine code, and each step takes up to 20 microseconds then.
 constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // the stack grows up to this size; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
 constexpr std::size_t kSearchesPerCheck = 16;     // the time is checked after this many searches
-// The time limit for one text, far above the time that real expressions take.
+// The time limit is far above the time that real expressions take.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
@@ -54,7 +53,7 @@ T* check_allocated(T* pointer) {
 
 constexpr std::size_t kShown = 200;  // bytes of an expression, in messages
 
-std::string read_message(int code) {
+std::string get_error_message(int code) {
   std::array<PCRE2_UCHAR8, 256> buffer{};
   pcre2_get_error_message_8(code, buffer.data(), buffer.size());
   return reinterpret_cast<const char*>(buffer.data());
@@ -88,7 +87,8 @@ Regex::Regex(std::string_view expression, std::string where) {
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
   code->code.reset(
       pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
-  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", read_message(problem), at, shorten(pattern, kShown)));
+  if (!code->code)
+    refuse(fmt::format("{} (at {} of \"{}\")", get_error_message(problem), at, shorten(pattern, kShown)));
   code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   code_ = std::move(code);
 }
@@ -97,7 +97,7 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-std::size_t Regex::groups() const {
+std::size_t Regex::count_groups() const {
   std::uint32_t count = 0;
   pcre2_pattern_info_8(code_->code.get(), PCRE2_INFO_CAPTURECOUNT, &count);
   return count;
@@ -145,7 +145,7 @@ void RegexMatcher::start_time_limit(std::size_t bytes) {
   state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes;
 }
 
-void RegexMatcher::begin(std::string_view text) {
+void RegexMatcher::begin_text(std::string_view text) {
   state_->text = text;
   state_->position = 0;
   state_->last_end = SIZE_MAX;
@@ -169,7 +169,7 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
       end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the end first
       return begin >= state.position;
     }
-    if (found != PCRE2_ERROR_NOMATCH) state.fail_match(read_message(found));
+    if (found != PCRE2_ERROR_NOMATCH) state.fail_match(get_error_message(found));
     if (last == size) return false;
     state.check_time();
     from = last;
@@ -184,7 +184,7 @@ std::string_view RegexMatcher::find_group(std::size_t number) const {
   return begin == PCRE2_UNSET || end < begin ? std::string_view() : state_->text.substr(begin, end - begin);
 }
 
-bool RegexMatcher::next(std::size_t& begin, std::size_t& end) {
+bool RegexMatcher::find_next(std::size_t& begin, std::size_t& end) {
   State& state = *state_;
   while (state.position <= state.text.size() && search(begin, end)) {
     if (begin == end && end == state.last_end) {

@@ -1,4 +1,4 @@
-// Regular expressions from files, run by PCRE2 with bounds on time and memory. They are translated from Oniguruma's
+// Runs regular expressions from files with PCRE2, within bounds on time and memory. It translates them from Oniguruma's
 // syntax (oniguruma.cpp), which tokenizer.json uses. Python's syntax, which quantization_config uses, differs only in
 // constructs that names of modules do not need.
 #pragma once
@@ -19,7 +19,7 @@ class Regex {
   Regex& operator=(Regex&&) noexcept;
 
   // Returns how many groups the expression captures.
-  std::size_t groups() const;
+  std::size_t count_groups() const;
 
  private:
   friend class RegexMatcher;
@@ -35,16 +35,16 @@ class RegexMatcher {
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
 
-  // Starts the time limit, which grows with the size of the texts that are searched until the next call. Call it before
-  // the first search.
+  // Starts the time limit for all texts until the next call; `bytes` is their size. Callers call it before the first
+  // search.
   void start_time_limit(std::size_t bytes);
-  // Begins to search a text. Requires: well-formed UTF-8 that lives until the last match is found.
-  void begin(std::string_view text);
-  // Returns the next match; false at the end. An empty match never follows directly after another match. Throws
-  // unsupported when searches take longer than any real expression does.
-  bool next(std::size_t& begin, std::size_t& end);
+  // Begins to search a text. Requires: well-formed UTF-8 that outlives the search.
+  void begin_text(std::string_view text);
+  // Finds the next match, [begin, end); returns false if there is none. An empty match never follows directly after
+  // another match. Throws unsupported if searches take longer than real expressions do.
+  bool find_next(std::size_t& begin, std::size_t& end);
   // Returns the text of a group of the last match, numbered from 1; empty if it took no part. Requires: the last call
-  // of next() returned true; number <= groups.
+  // of find_next() returned true; number <= groups.
   std::string_view find_group(std::size_t number) const;
 
  private:

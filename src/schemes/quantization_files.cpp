@@ -82,11 +82,11 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   const std::scoped_lock lock(budget_->matching);
   const auto start = ExpressionBudget::Clock::now();
   expression.matcher->start_time_limit(module.size());
-  expression.matcher->begin(module);
+  expression.matcher->begin_text(module);
   std::size_t begin = 0;
   std::size_t end = 0;
   // The expression has to match at the beginning: the first match shows whether it does.
-  const bool found = expression.matcher->next(begin, end) && begin == 0;
+  const bool found = expression.matcher->find_next(begin, end) && begin == 0;
   budget_->add_time(ExpressionBudget::Clock::now() - start);
   return found;
 }

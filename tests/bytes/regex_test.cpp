@@ -17,9 +17,10 @@ std::vector<std::string> matches(std::string_view expression, std::string_view t
   const Regex regex(expression, "test");
   RegexMatcher matcher(regex);
   matcher.start_time_limit(text.size());
-  matcher.begin(text);
+  matcher.begin_text(text);
   std::vector<std::string> found;
-  for (std::size_t begin = 0, end = 0; matcher.next(begin, end);) found.emplace_back(text.substr(begin, end - begin));
+  for (std::size_t begin = 0, end = 0; matcher.find_next(begin, end);)
+    found.emplace_back(text.substr(begin, end - begin));
   return found;
 }
 
@@ -97,22 +98,22 @@ TEST(Regex, MatchesThatTakeTooLongAreAnError) {
 
 TEST(Regex, FindsGroups) {
   const Regex regex(R"((\d+)-(x)?(y)?)", "test");
-  EXPECT_EQ(regex.groups(), 3U);
-  RegexMatcher matcher(regex, regex.groups());
+  EXPECT_EQ(regex.count_groups(), 3U);
+  RegexMatcher matcher(regex, regex.count_groups());
   const std::string text = "12-y 3-x";
   matcher.start_time_limit(text.size());
-  matcher.begin(text);
+  matcher.begin_text(text);
   std::size_t begin = 0;
   std::size_t end = 0;
-  ASSERT_TRUE(matcher.next(begin, end));
+  ASSERT_TRUE(matcher.find_next(begin, end));
   EXPECT_EQ(matcher.find_group(1), "12");
   EXPECT_EQ(matcher.find_group(2), "");
   EXPECT_EQ(matcher.find_group(3), "y");
-  ASSERT_TRUE(matcher.next(begin, end));
+  ASSERT_TRUE(matcher.find_next(begin, end));
   EXPECT_EQ(matcher.find_group(1), "3");
   EXPECT_EQ(matcher.find_group(2), "x");
   EXPECT_EQ(matcher.find_group(3), "");
-  EXPECT_FALSE(matcher.next(begin, end));
+  EXPECT_FALSE(matcher.find_next(begin, end));
 }
 
 }  // namespace

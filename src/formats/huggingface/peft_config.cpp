@@ -238,10 +238,10 @@ bool ModulePattern::matches(std::string_view module) const {
   }
   RegexMatcher matcher(std::get<Regex>(pattern_));
   matcher.start_time_limit(module.size());
-  matcher.begin(module);
+  matcher.begin_text(module);
   std::size_t from = 0;
   std::size_t to = 0;
-  return matcher.next(from, to);
+  return matcher.find_next(from, to);
 }
 
 }  // namespace poise::huggingface

@@ -95,7 +95,7 @@ class Renaming {
     std::size_t groups = 0;
     if (pattern_.starts_with(kRegex)) {
       regex_ = make_regex(std::string_view(pattern_).substr(kRegex.size()));
-      groups = regex_->groups();
+      groups = regex_->count_groups();
       pieces_ = split_at_groups(given.name, shown_);
       matcher_.emplace(*regex_, groups);
       matcher_->start_time_limit(bytes);
@@ -149,7 +149,7 @@ class Renaming {
     std::size_t begin = 0;
     std::size_t end = 0;
     bool matches = false;
-    for (matcher_->begin(name); matcher_->next(begin, end); done = end) {
+    for (matcher_->begin_text(name); matcher_->find_next(begin, end); done = end) {
       matches = true;
       renamed += name.substr(done, begin - done);
       for (const Piece& piece : pieces_) {

@@ -67,10 +67,10 @@ class PatternMatcher {
       done = end;
     };
     if (matcher_) {
-      matcher_->begin(text);
+      matcher_->begin_text(text);
       std::size_t begin = 0;
       std::size_t end = 0;
-      while (matcher_->next(begin, end)) match(begin, end);
+      while (matcher_->find_next(begin, end)) match(begin, end);
     } else {
       for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos;
            at = text.find(pattern_.text_, done)) {
