@@ -34,7 +34,7 @@ std::string cut_text(std::string_view text) {
 }
 
 // Returns a blob whose bytes a pass can borrow. Without a copy in memory, each pass would read or compute them.
-BlobPtr make_lasting(const BlobPtr& blob, const std::string& name) {
+BlobPtr keep_in_memory(const BlobPtr& blob, const std::string& name) {
   const StoredAs* const stored = blob->stored_as();
   if (blob->map() || (stored != nullptr && stored->blob->map())) return blob;
   return make_memory_blob(read_all(*blob), name);
@@ -69,7 +69,7 @@ class ModelOnText {
   ModelOnText(const Model& model, std::string_view text) : header_(model.header()) {
     base_ = load_base(model);
     texts_ = encode_texts(*base_, text);
-    // Passes get tokens, and making a tokenizer for each of them would take time.
+    // Passes need no tokenizer, and making one for each pass would take time.
     header_.vocabulary.reset();
     std::vector<Attributes::Entry> others;
     std::ranges::copy_if(header_.attributes, std::back_inserter(others),
@@ -78,7 +78,7 @@ class ModelOnText {
     tensors_.assign(model.tensors().begin(), model.tensors().end());
   }
 
-  std::size_t count_predicted() const {
+  std::size_t count_predicted_tokens() const {
     std::size_t count = 0;
     for (const auto& text : texts_) count += text.size() - 1;
     return count;
@@ -87,7 +87,7 @@ class ModelOnText {
   double measure(const std::vector<Tensor>& changed) {
     if (!divergence_) {
       divergence_.emplace(std::exchange(base_, nullptr), texts_);
-      keep_weights();
+      keep_weights_in_memory();
     }
     return divergence_->compute(load_changed(changed));
   }
@@ -97,18 +97,18 @@ class ModelOnText {
     try {
       auto weights = load_weights(model);
       require_output(*weights);
-      (void)weights->tokenizer();  // without one it is refused
+      (void)weights->tokenizer();  // throws if there is none
       return weights;
     } catch (const Error& error) {
-      throw Error(error.kind(), "a text weighs the matrices of a model that runs: " + error.message(),
+      throw Error(error.kind(), "a text cannot weigh the matrices: " + error.message(),
                   error.path().empty() ? model.origin.path.string() : error.path());
     }
   }
 
-  // Makes weights that passes would read or compute each time lasting.
-  void keep_weights() {
+  // Copies weights to memory that each pass would read or compute again.
+  void keep_weights_in_memory() {
     for (Tensor& tensor : tensors_) {
-      for (Part& part : tensor.parts) part.blob = make_lasting(part.blob, tensor.name);
+      for (Part& part : tensor.parts) part.blob = keep_in_memory(part.blob, tensor.name);
     }
   }
 
@@ -156,7 +156,7 @@ MakeDivergenceMeasure measure_on_text(std::string_view text) {
   return [text = cut_text(text)](const Model& model) {
     const auto run = std::make_shared<ModelOnText>(model, text);
     return DivergenceMeasure{.measure = [run](const std::vector<Tensor>& changed) { return run->measure(changed); },
-                             .tokens = run->count_predicted()};
+                             .tokens = run->count_predicted_tokens()};
   };
 }
 

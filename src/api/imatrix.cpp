@@ -33,7 +33,7 @@ const std::array<StackRow, 2>& list_stacks() {
   return rows;
 }
 
-// Finds the places of matrices by llama.cpp's names.
+// Finds the entry and the expert of each matrix in an importance matrix, by llama.cpp's names.
 class Places {
  public:
   explicit Places(const Model& model) : model_type_(model.card.model_type) {

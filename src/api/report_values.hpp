@@ -1,4 +1,4 @@
-// Rows of reports as maps, whose JSON the command and the C interface share.
+// Converts rows of reports to maps, whose JSON the command and the C interface share.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Splits a text at empty lines. Lines may end with a carriage return, which is dropped.
+// Returns the texts between empty lines. Drops carriage returns at the ends of lines.
 std::vector<std::string> split_texts(std::string_view content);
 
 }  // namespace poise

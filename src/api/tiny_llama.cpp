@@ -112,7 +112,7 @@ class TinyLlamaModel::State {
   explicit State(Model all) : config(make_model_config(*all.config)), model(std::move(all)) {}
 
   // Replaces the model, but keeps its tokenizer.
-  void replace(Model other) {
+  void replace_model(Model other) {
     other.vocabulary = std::move(model.vocabulary);
     model = std::move(other);
     made_session.reset();
@@ -132,7 +132,7 @@ class TinyLlamaModel::State {
 
   ModelConfig config;
   Model model;
-  std::optional<Session> made_session;  // made on first use
+  std::optional<Session> made_session;
 };
 
 TinyLlamaModel::TinyLlamaModel(const ModelConfig& config)
@@ -163,7 +163,7 @@ void TinyLlamaModel::load_model_weights(const std::filesystem::path& path) {
       throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", list_differences(config(), found)),
                   path.string(), 8);
     }
-    state_->replace(std::move(model));
+    state_->replace_model(std::move(model));
   });
 }
 

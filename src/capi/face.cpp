@@ -105,9 +105,9 @@ POISE_ENDS_WITH(poise_finished_text, reserved);
 
 }  // namespace
 
-poise_status succeed(poise_error* error) noexcept { return fill_error(error, POISE_OK, {}); }
+poise_status report_success(poise_error* error) noexcept { return fill_error(error, POISE_OK, {}); }
 
-poise_status fail(poise_error* error) noexcept {
+poise_status report_exception(poise_error* error) noexcept {
   try {
     throw;
   } catch (const Error& failure) {
@@ -145,7 +145,7 @@ std::vector<std::string> copy_texts(const char* const* given, std::size_t count,
   return result;
 }
 
-poise_text lend(std::string_view text) {
+poise_text lend_text(std::string_view text) {
   return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()};
 }
 
@@ -166,7 +166,7 @@ void copy_text(std::string_view text, std::span<char> out) noexcept {
   out[size] = '\0';
 }
 
-ReadOptions read_options(poise_io io) {
+ReadOptions make_read_options(poise_io io) {
   if (io != POISE_IO_MAP && io != POISE_IO_READ)
     refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", static_cast<int>(io)));
   return {.io = io == POISE_IO_READ ? IoMode::read : IoMode::map};
@@ -175,12 +175,12 @@ ReadOptions read_options(poise_io io) {
 Progress convert_progress(const poise_progress& progress) {
   if (progress.report == nullptr) return {};
   return [progress](const ProgressEvent& event) {
-    const poise_progress_event c_event = {sizeof(poise_progress_event), event.done, event.total, lend(event.item)};
+    const poise_progress_event c_event = {sizeof(poise_progress_event), event.done, event.total, lend_text(event.item)};
     return progress.report(progress.user, &c_event) == 0;
   };
 }
 
-void set_storage(const poise_storage* given, WriteOptions& options) {
+void set_storage_options(const poise_storage* given, WriteOptions& options) {
   const poise_storage storage = read_options_or(given, POISE_STORAGE_INIT);
   options.dialect = copy_optional_text(storage.dialect);
   if (storage.zstd_level != 0) options.zstd_level = storage.zstd_level;
@@ -221,8 +221,8 @@ DType convert_dtype(poise_dtype dtype) {
 
 poise_finding to_c_finding(const Finding& finding) {
   return {sizeof(poise_finding),
-          lend(finding.message),
-          lend(finding.path),
+          lend_text(finding.message),
+          lend_text(finding.path),
           finding.offset.value_or(POISE_NO_OFFSET),
           finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING,
           0};

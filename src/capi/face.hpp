@@ -1,5 +1,5 @@
-// Helpers of every C call: they turn exceptions into a status and the caller's poise_error, and C++ values into C ones,
-// and check the options that a caller has filled in.
+// Helps the C calls: turns exceptions into a status and the caller's poise_error, converts values between C++ and C,
+// and checks the options that a caller has filled in.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +33,9 @@
 namespace poise::capi {
 
 // Clears the caller's error, and returns POISE_OK.
-poise_status succeed(poise_error* error) noexcept;
+poise_status report_success(poise_error* error) noexcept;
 // Writes the exception that is being handled into the caller's error, and returns its status.
-poise_status fail(poise_error* error) noexcept;
+poise_status report_exception(poise_error* error) noexcept;
 
 // Runs the body of a C call. Turns its exceptions into a status and the caller's error.
 template <typename Action>
@@ -43,9 +43,9 @@ poise_status catch_errors(poise_error* error, Action&& action) noexcept {
   try {
     action();
   } catch (...) {
-    return fail(error);
+    return report_exception(error);
   }
-  return succeed(error);
+  return report_success(error);
 }
 
 // Throws bad_argument with this message.
@@ -80,7 +80,7 @@ std::optional<std::string> copy_optional_text(const char* text);
 std::vector<std::string> copy_texts(const char* const* given, std::size_t count, const char* parameter);
 
 // Returns a text that borrows the bytes.
-poise_text lend(std::string_view text);
+poise_text lend_text(std::string_view text);
 // Copies a text to memory that poise_string_free() frees. Throws bad_alloc.
 poise_string copy_text_out(std::string_view text);
 
@@ -144,12 +144,12 @@ void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
   std::memset(bytes + known, 0, size - known);
 }
 
-// Returns the options with that way of reading. Throws bad_argument for an invalid number.
-ReadOptions read_options(poise_io io);
+// Returns options that read files in this way. Throws bad_argument for an invalid number.
+ReadOptions make_read_options(poise_io io);
 // Returns a callback that calls the caller's; empty if that is NULL.
 Progress convert_progress(const poise_progress& progress);
-// Sets the options of a writer; none for NULL. Throws bad_argument for an invalid number.
-void set_storage(const poise_storage* storage, WriteOptions& options);
+// Sets the options that the caller has chosen; none for NULL. Throws bad_argument for an invalid number.
+void set_storage_options(const poise_storage* storage, WriteOptions& options);
 // Returns the card with the caller's fields; an empty one for NULL.
 Card convert_card(const poise_card* card);
 // Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
@@ -162,8 +162,6 @@ DType convert_dtype(poise_dtype dtype);
 
 // Returns a finding that borrows the texts.
 poise_finding to_c_finding(const Finding& finding);
-
-// Conversions between C and C++ for sessions and batches: texts, tokens, options and reasons.
 
 // Copies tokens to memory that poise_tokens_free() frees. Throws bad_alloc.
 poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
@@ -193,7 +191,8 @@ poise_stop_reason to_c_reason(StopReason reason);
 
 }  // namespace poise::capi
 
-// Handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object.
+// These structs are the handles of poise.h. poise_attributes is never defined: a pointer to one points to the C++
+// object.
 
 // Holds a part of a tensor, with texts that calls lend.
 struct poise_part {

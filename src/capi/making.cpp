@@ -1,4 +1,4 @@
-// The calls that make adapters, deltas and importance matrices, and the one that downloads a model.
+// Implements the calls that make adapters, deltas and importance matrices, and the one that downloads a model.
 #include <utility>
 
 #include <poise/delta.hpp>
@@ -22,7 +22,7 @@ Value::Array list_texts(const std::vector<std::string>& texts) { return {texts.b
 // Sets how a file is written, from the fields that several structs of options share.
 template <typename Options>
 void set_write_options(const Options& from, poise::WriteOptions& options) {
-  set_storage(from.storage, options);
+  set_storage_options(from.storage, options);
   options.overwrite = from.overwrite != 0;
   options.progress = convert_progress(from.progress);
 }
@@ -36,7 +36,7 @@ poise::ExtractLoraOptions read_extract_options(const poise_extract_lora_options*
   options.format = copy_optional_text(from.format).value_or("");
   options.verify = from.verify != 0;
   options.dry_run = from.dry_run != 0;
-  options.read = read_options(from.io);
+  options.read = make_read_options(from.io);
   set_write_options(from, options.write);
   return options;
 }
@@ -84,7 +84,7 @@ poise_status poise_convert_lora(const char* adapter, const char* output, const p
     chosen.base = copy_optional_text(from.base).value_or("");
     chosen.format = copy_optional_text(from.format).value_or("");
     chosen.dry_run = from.dry_run != 0;
-    chosen.read = read_options(from.io);
+    chosen.read = make_read_options(from.io);
     set_write_options(from, chosen.write);
     const poise::ConvertLoraReport done =
         poise::convert_lora(require_text(adapter, "adapter"), require_text(output, "output"), chosen);
@@ -106,7 +106,7 @@ poise_status poise_make_delta(const char* base, const char* tuned, const char* o
     if (report != nullptr) check_size(*report);
     const poise_delta_options from = read_options_or(options, POISE_DELTA_OPTIONS_INIT);
     poise::DeltaOptions chosen;
-    chosen.read = read_options(from.io);
+    chosen.read = make_read_options(from.io);
     chosen.dry_run = from.dry_run != 0;
     set_write_options(from, chosen.write);
     const poise::DeltaReport done = poise::make_delta(require_text(base, "base"), require_text(tuned, "tuned"),

@@ -46,7 +46,7 @@ class BorrowedSource final : public poise::Source {
 template <typename Open>
 poise_model* make_model(const poise_open_options* given, Open&& open) {
   const poise_open_options options = read_options_or(given, POISE_OPEN_OPTIONS_INIT);
-  const poise::ReadOptions read = read_options(options.io);
+  const poise::ReadOptions read = make_read_options(options.io);
   auto vocabulary = read_vocabulary_files(options.vocab, options.merges);
   poise::Model model = open(read);
   if (vocabulary) model.vocabulary = std::move(vocabulary);
@@ -120,10 +120,10 @@ void poise_model_free(poise_model* model) { delete model; }
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
   return catch_errors(error, [&] {
     const poise::Model& opened = dereference(model, "model").model;
-    copy_struct_out(
-        info, "info",
-        {sizeof(poise_model_info), lend(opened.origin.path.native()), lend(opened.origin.format), opened.origin.size,
-         opened.size(), opened.warnings.size(), opened.config.has_value(), opened.vocabulary.has_value()});
+    copy_struct_out(info, "info",
+                    {sizeof(poise_model_info), lend_text(opened.origin.path.native()), lend_text(opened.origin.format),
+                     opened.origin.size, opened.size(), opened.warnings.size(), opened.config.has_value(),
+                     opened.vocabulary.has_value()});
   });
 }
 
@@ -164,7 +164,7 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
     out.remove_extra_whitespaces = tokens.remove_extra_whitespaces;
     out.tokens = tokens.size();
     out.merges = tokens.merges.size();
-    out.normalizer = lend(tokens.normalizer);
+    out.normalizer = lend_text(tokens.normalizer);
     copy_struct_out(vocabulary, "vocabulary", out);
   });
 }
@@ -174,7 +174,7 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
     const poise::Vocabulary& vocabulary = dereference(model, "model").vocabulary();
     check_index("token", id, vocabulary.size());
     copy_struct_out(token, "token",
-                    {sizeof(poise_token), lend(vocabulary.text(id)), vocabulary.score(id),
+                    {sizeof(poise_token), lend_text(vocabulary.text(id)), vocabulary.score(id),
                      static_cast<poise_token_type>(vocabulary.type(id))});
   });
 }
@@ -183,6 +183,6 @@ poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise
   return catch_errors(error, [&] {
     const auto& merges = dereference(model, "model").vocabulary().merges;
     check_index("merge", rank, merges.size());
-    dereference(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
+    dereference(merge, "merge") = {lend_text(merges[rank].first), lend_text(merges[rank].second)};
   });
 }

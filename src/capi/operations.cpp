@@ -1,4 +1,4 @@
-// The calls that read or write whole files: verify, hash, statistics, report, convert.
+// Implements the calls that read or write whole files: verify, hash, statistics, report, convert.
 #include <algorithm>
 #include <limits>
 
@@ -92,9 +92,9 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
     options.set.emplace_back(std::string(require_text(setting.key, "set.key")), require_text(setting.text, "set.text"));
   }
   options.card = convert_card(from.card);
-  options.read = read_options(from.io);
+  options.read = make_read_options(from.io);
   options.write.overwrite = from.overwrite != 0;
-  set_storage(from.storage, options.write);
+  set_storage_options(from.storage, options.write);
   options.write.progress = convert_progress(from.progress);
   options.verify = from.verify != 0;
   options.strict = from.strict != 0;
@@ -105,9 +105,9 @@ poise_tensor_statistics to_c_statistics(const poise::TensorStatistics& tensor) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   poise_tensor_statistics out{};
   out.size = sizeof(out);
-  out.tensor = lend(tensor.name);
-  out.type = lend(tensor.type);
-  out.problem = lend(tensor.problem);
+  out.tensor = lend_text(tensor.name);
+  out.type = lend_text(tensor.type);
+  out.problem = lend_text(tensor.problem);
   out.elements = tensor.elements;
   out.min = tensor.min;
   out.max = tensor.max;
@@ -154,7 +154,7 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
     const poise_verify_options chosen = read_options_or(options, POISE_VERIFY_OPTIONS_INIT);
     if (report != nullptr) check_size(*report);
     const poise::VerifyReport found =
-        poise::verify(require_text(path, "path"), read_options(chosen.io), convert_progress(chosen.progress));
+        poise::verify(require_text(path, "path"), make_read_options(chosen.io), convert_progress(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
       const poise_finding c_value = to_c_finding(finding);
       if (on_finding != nullptr && on_finding(user, &c_value) != 0) throw_cancelled();
@@ -179,7 +179,8 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
     if (hash != nullptr) check_size(*hash);
     const poise::ModelHash found = poise::hash(dereference(model, "model").model, convert_progress(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
-      const poise_part_hash c_value = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
+      const poise_part_hash c_value = {sizeof(poise_part_hash), lend_text(part.tensor), lend_text(part.role),
+                                       lend_text(part.sha256)};
       if (on_part != nullptr && on_part(user, &c_value) != 0) throw_cancelled();
     }
     if (hash == nullptr) return;
@@ -214,7 +215,7 @@ poise_status poise_write_report(const char* path, const char* page, const poise_
     const std::uint64_t written = poise::write_report(require_text(path, "path"), require_text(page, "page"),
                                                       {.against = copy_optional_text(chosen.against).value_or(""),
                                                        .overwrite = chosen.overwrite != 0,
-                                                       .read = read_options(chosen.io),
+                                                       .read = make_read_options(chosen.io),
                                                        .progress = convert_progress(chosen.progress)});
     if (bytes != nullptr) *bytes = written;
   });
@@ -239,7 +240,7 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
   });
 }
 
-// The calls that name statuses, formats and element types, and those that free texts.
+// These calls describe statuses, formats and element types, and free texts and tokens.
 
 using namespace poise::capi;
 
@@ -278,14 +279,14 @@ poise_status poise_format_at(size_t index, poise_format* format, poise_error* er
     check_index("format", index, all.size());
     const poise::FormatInfo& info = all[index];
     copy_struct_out(format, "format",
-                    {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,
-                     info.writable});
+                    {sizeof(poise_format), lend_text(info.name), lend_text(info.description), lend_text(info.extension),
+                     info.readable, info.writable});
   });
 }
 
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* out, poise_error* error) {
   return catch_errors(error, [&] {
     const poise::DTypeInfo& row = poise::info(convert_dtype(dtype));
-    copy_struct_out(out, "info", {sizeof(poise_dtype_info), lend(row.name), row.bits});
+    copy_struct_out(out, "info", {sizeof(poise_dtype_info), lend_text(row.name), row.bits});
   });
 }

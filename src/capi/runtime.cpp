@@ -79,7 +79,7 @@ poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_temp
     if (index >= all.size())
       refuse_missing(fmt::format("built-in template {} is out of range: there are {}", index, all.size()));
     copy_struct_out(chat_template, "chat_template",
-                    {sizeof(poise_chat_template), lend(all[index].name), lend(all[index].end)});
+                    {sizeof(poise_chat_template), lend_text(all[index].name), lend_text(all[index].end)});
   });
 }
 
@@ -105,7 +105,7 @@ poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* t
     poise_text& out = dereference(text, "text");
     poise_stream& from = dereference(stream, "stream");
     from.text = from.stream.add(token);
-    out = lend(from.text);
+    out = lend_text(from.text);
   });
 }
 
@@ -114,7 +114,7 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
     poise_text& out = dereference(text, "text");
     poise_stream& from = dereference(stream, "stream");
     from.text = from.stream.finish();
-    out = lend(from.text);
+    out = lend_text(from.text);
   });
 }
 
@@ -333,7 +333,7 @@ poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_
     const poise::BatchGenerator::Finished& entry = finished[index];
     const auto& tokens = entry.generation.tokens;
     copy_struct_out(text, "text",
-                    {sizeof(poise_finished_text), entry.id, tokens.data(), tokens.size(), lend(entry.text),
+                    {sizeof(poise_finished_text), entry.id, tokens.data(), tokens.size(), lend_text(entry.text),
                      to_c_reason(entry.generation.reason), 0});
   });
 }

@@ -41,13 +41,13 @@ const std::vector<poise_part>& list_parts(const poise_tensor& tensor) {
   return tensor.parts;
 }
 
-poise_tensor_info describe(const poise_tensor& handle) {
+poise_tensor_info make_tensor_info(const poise_tensor& handle) {
   const poise::Tensor& tensor = require_tensor(&handle);
   poise_tensor_info out = POISE_TENSOR_INFO_INIT;
   out.index = handle.index;
-  out.name = lend(tensor.name);
+  out.name = lend_text(tensor.name);
   out.layout = static_cast<poise_layout>(tensor.layout.kind());
-  out.layout_name = lend(tensor.layout.name());
+  out.layout_name = lend_text(tensor.layout.name());
   const bool is_dense = tensor.layout == poise::Layout::dense;  // has the part data, and perhaps others
   out.dtype = is_dense               ? to_c_dtype(tensor.require("data").dtype)
               : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN
@@ -64,23 +64,23 @@ poise_tensor_info describe(const poise_tensor& handle) {
   return out;
 }
 
-poise_part_info describe(const poise_part& handle) {
+poise_part_info make_part_info(const poise_part& handle) {
   const poise::Part& part = *handle.part;
   poise_part_info out = POISE_PART_INFO_INIT;
-  out.role = lend(part.role);
+  out.role = lend_text(part.role);
   out.dtype = to_c_dtype(part.dtype);
-  out.dtype_name = lend(part.shown_type());
+  out.dtype_name = lend_text(part.shown_type());
   out.decoded_size = part.blob->size();
-  out.file = out.encoding_name = out.digest = lend({});
+  out.file = out.encoding_name = out.digest = lend_text({});
   if (handle.location) {
     out.encoding = handle.location->encoding == "raw" ? POISE_ENCODING_RAW : POISE_ENCODING_OTHER;
-    out.encoding_name = lend(handle.location->encoding);
-    out.file = lend(handle.location->source->name());
+    out.encoding_name = lend_text(handle.location->encoding);
+    out.file = lend_text(handle.location->source->name());
     out.offset = handle.location->offset;
     out.stored_size = handle.location->length;
   }
   if (part.digest) {
-    out.digest = lend(handle.digest);
+    out.digest = lend_text(handle.digest);
     out.digest_algorithm = to_c_algorithm(part.digest->algorithm);
   }
   return out;
@@ -126,7 +126,7 @@ poise_status poise_tensor_find(const poise_model* model, const char* name, const
 }
 
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error) {
-  return catch_errors(error, [&] { copy_struct_out(info, "info", describe(dereference(tensor, "tensor"))); });
+  return catch_errors(error, [&] { copy_struct_out(info, "info", make_tensor_info(dereference(tensor, "tensor"))); });
 }
 
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
@@ -152,7 +152,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
 }
 
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error) {
-  return catch_errors(error, [&] { copy_struct_out(info, "info", describe(dereference(part, "part"))); });
+  return catch_errors(error, [&] { copy_struct_out(info, "info", make_part_info(dereference(part, "part"))); });
 }
 
 poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count,
@@ -170,11 +170,12 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
     }
     const std::uint64_t elements = tensor.elements();
     if (first > elements || count > elements - first) {
-      refuse(fmt::format("tensor {}: {} elements from element {}: there are {}", tensor.name, count, first, elements));
+      refuse(fmt::format("tensor {}: cannot decode {} elements from element {} on: the tensor has {}", tensor.name,
+                         count, first, elements));
     }
     const std::uint64_t width = poise::info(type).bits / 8;
     if (size % width != 0 || size / width != count)
-      refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
+      refuse(fmt::format("size is {}, expected {} elements of {} bytes each", size, count, width));
     if (count > 0)
       poise::make_dense_blob(tensor, type)->read(first * width, view_items(static_cast<std::byte*>(out), size, "out"));
   });
@@ -229,7 +230,7 @@ poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out,
   return catch_errors(error, [&] {
     const poise::Blob& from = require_blob(part);
     if (offset > from.size() || size > from.size() - offset)
-      refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
+      refuse(fmt::format("cannot read {} bytes from byte {} on: the part has {}", size, offset, from.size()));
     if (size > 0) from.read(offset, view_items(static_cast<std::byte*>(out), size, "out"));
   });
 }
@@ -257,13 +258,13 @@ poise_value_type find_value_type(const Value& value) {
   return std::visit(Visitor{}, value.storage());
 }
 
-const char* name_type(poise_value_type type) {
+const char* describe_type(poise_value_type type) {
   constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a real number",
                                     "text", "bytes",     "an array",   "a map"};
   return kNames[type];
 }
 
-const Value& find_value(const poise_attributes* attributes, const char* key) {
+const Value& require_value(const poise_attributes* attributes, const char* key) {
   const Attributes& map = require_attributes(attributes);
   const Value* value = map.find(require_text(key, "key"));
   if (value == nullptr) refuse_missing(fmt::format("there is no attribute \"{}\"", key));
@@ -272,12 +273,12 @@ const Value& find_value(const poise_attributes* attributes, const char* key) {
 
 [[noreturn]] void refuse_type(const char* key, const Value& value, const char* wanted) {
   throw poise::Error(poise::ErrorKind::unsupported,
-                     fmt::format("attribute \"{}\" is {}, not {}", key, name_type(find_value_type(value)), wanted));
+                     fmt::format("attribute \"{}\" is {}, not {}", key, describe_type(find_value_type(value)), wanted));
 }
 
 template <typename T>
-const T& get_typed(const poise_attributes* attributes, const char* key, const char* wanted) {
-  const Value& value = find_value(attributes, key);
+const T& require_typed_value(const poise_attributes* attributes, const char* key, const char* wanted) {
+  const Value& value = require_value(attributes, key);
   const T* found = value.get_if<T>();
   if (found == nullptr) refuse_type(key, value, wanted);
   return *found;
@@ -313,41 +314,44 @@ poise_status poise_attributes_at(const poise_attributes* attributes, size_t inde
     const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
     poise_text& name_out = dereference(key, "key");
     dereference(type, "type") = find_value_type(value);
-    name_out = lend(name);
+    name_out = lend_text(name);
   });
 }
 
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
                                           poise_error* error) {
-  return catch_errors(error, [&] { dereference(value, "value") = get_typed<bool>(attributes, key, "a boolean"); });
+  return catch_errors(error,
+                      [&] { dereference(value, "value") = require_typed_value<bool>(attributes, key, "a boolean"); });
 }
 
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
                                           poise_error* error) {
-  return catch_errors(error, [&] { dereference(value, "value") = read_integer(find_value(attributes, key), key); });
+  return catch_errors(error, [&] { dereference(value, "value") = read_integer(require_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
                                            poise_error* error) {
-  return catch_errors(
-      error, [&] { dereference(value, "value") = get_typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
+  return catch_errors(error, [&] {
+    dereference(value, "value") = require_typed_value<std::uint64_t>(attributes, key, "an unsigned integer");
+  });
 }
 
 poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
                                        poise_error* error) {
-  return catch_errors(error, [&] { dereference(value, "value") = read_real(find_value(attributes, key), key); });
+  return catch_errors(error, [&] { dereference(value, "value") = read_real(require_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,
                                        poise_error* error) {
-  return catch_errors(error,
-                      [&] { dereference(value, "value") = lend(get_typed<std::string>(attributes, key, "text")); });
+  return catch_errors(error, [&] {
+    dereference(value, "value") = lend_text(require_typed_value<std::string>(attributes, key, "text"));
+  });
 }
 
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error) {
   return catch_errors(error, [&] {
-    const auto& bytes = get_typed<Value::Bytes>(attributes, key, "bytes");
+    const auto& bytes = require_typed_value<Value::Bytes>(attributes, key, "bytes");
     dereference(value, "value") = {bytes.data(), bytes.size()};
   });
 }
@@ -357,6 +361,6 @@ poise_status poise_attributes_get_json(const poise_attributes* attributes, const
   return catch_errors(error, [&] {
     poise_string& out = dereference(json, "json");
     out = copy_text_out(
-        poise::to_json(key == nullptr ? Value(require_attributes(attributes)) : find_value(attributes, key)));
+        poise::to_json(key == nullptr ? Value(require_attributes(attributes)) : require_value(attributes, key)));
   });
 }

@@ -37,7 +37,7 @@ class FilledBlob final : public poise::Blob {
       : name_(plan.name), fill_(plan.fill), user_(plan.user), size_(size), mutex_(mutex) {}
 
   std::uint64_t size() const override { return size_; }
-  // Returns false, so that writers read it in order where they can, which is easiest for callbacks.
+  // Returns false, so that writers read the blob in order where they can, which is easiest for callbacks.
   bool seekable() const override { return false; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
@@ -58,7 +58,7 @@ poise_writer& require_unfinished(poise_writer* writer) {
   return *writer;
 }
 
-const poise::Format& find_format_for(const std::filesystem::path& path, const char* name) {
+const poise::Format& choose_format(const std::filesystem::path& path, const char* name) {
   if (name != nullptr) {
     const poise::Format& format = poise::find_format_by_name(name);
     if (format.prepare == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
@@ -143,9 +143,9 @@ poise_status poise_writer_create(const char* path, const char* format, const poi
     const std::filesystem::path target = require_text(path, "path");
     poise::WriteOptions write;
     write.overwrite = chosen.overwrite != 0;
-    set_storage(chosen.storage, write);
+    set_storage_options(chosen.storage, write);
     write.progress = convert_progress(chosen.progress);
-    out = new poise_writer(find_format_for(target, format), target, std::move(write));
+    out = new poise_writer(choose_format(target, format), target, std::move(write));
   });
 }
 

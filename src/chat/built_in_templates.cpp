@@ -1,4 +1,4 @@
-// Written from the documentation of the models' makers:
+// These templates follow the documentation of the models' makers:
 //
 //   chatml                     github.com/openai/openai-python, its description of ChatML
 //   llama2, llama3             llama.com/docs, "Model Cards & Prompt formats"
@@ -24,8 +24,8 @@
 namespace poise {
 namespace {
 
-// `~` makes a text even where the vocabulary has no EOS. A text that contains part of a message is never a special
-// token (jinja/text.hpp).
+// The operator `~` makes a text even where the vocabulary has no EOS. A text that contains part of a message is never a
+// special token (jinja/text.hpp).
 constexpr std::string_view kChatml =
     R"({% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";

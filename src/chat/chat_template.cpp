@@ -46,7 +46,7 @@ const std::string& choose_template(const Vocabulary& vocabulary, bool has_tools)
 }
 
 // Replaces the tokens of a list with their texts. Returns other values unchanged.
-Value read_texts(const Value& value) {
+Value replace_tokens_by_texts(const Value& value) {
   const auto* const list = value.get_if<Value::Array>();
   if (list == nullptr) return value;
   Value::Array texts;
@@ -77,7 +77,7 @@ std::vector<jinja::Variable> collect_special_tokens(const Vocabulary& vocabulary
   constexpr std::string_view kExtraTokens = "extra_special_tokens";
   if (more == nullptr && vocabulary.tokenizer_config.get_if<Value::Array>(kExtraTokens) != nullptr)
     more = vocabulary.tokenizer_config.find(kExtraTokens);
-  if (more != nullptr) variables.push_back({"additional_special_tokens", read_texts(*more), false});
+  if (more != nullptr) variables.push_back({"additional_special_tokens", replace_tokens_by_texts(*more), false});
   if (const auto* const by_name = vocabulary.tokenizer_config.get_if<Attributes>(kExtraTokens)) {
     for (const auto& [name, token] : *by_name) {
       if (const std::string* text = find_named_text(token)) variables.push_back({name, *text, false});

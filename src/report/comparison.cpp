@@ -29,7 +29,7 @@ class ErrorMap {
   ErrorMap(const Tensor& tensor, std::size_t side)
       : grid_(tensor.shape, side), sums_(grid_.make_sums(0, tensor.elements())) {}
 
-  void see(std::uint64_t first, std::span<const float> a, std::span<const float> b) {
+  void add(std::uint64_t first, std::span<const float> a, std::span<const float> b) {
     errors_.resize(a.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
       errors_[i] = a[i] == b[i] ? 0 : b[i] - a[i];
@@ -55,7 +55,7 @@ class ErrorMap {
   std::uint64_t worst_place_ = 0;  // the first element with the largest error
 };
 
-std::string_view name_difference(TensorDifference::What what) {
+std::string_view describe_kind(TensorDifference::What what) {
   switch (what) {
     case TensorDifference::What::only_in_a: return "missing";
     case TensorDifference::What::only_in_b: return "new";
@@ -67,7 +67,7 @@ std::string_view name_difference(TensorDifference::What what) {
 }
 
 // Returns [row, column, ...] of an element.
-Value::Array find_place_in(const Shape& shape, std::uint64_t element) {
+Value::Array compute_indices(const Shape& shape, std::uint64_t element) {
   Value::Array place(shape.size());
   for (std::size_t i = shape.size(); i-- > 0;) {
     place[i] = element % shape[i];
@@ -89,9 +89,9 @@ class Comparison {
     options.verify = false;  // verify() has read the model already, and the page shows its faults
     options.progress = progress;
     const DiffReport report = diff_observed(original_, model_, options, [this](const Tensor& tensor) -> SeeFloats {
-      ErrorMap& errors = add_errors(tensor);
+      ErrorMap& errors = make_error_map(tensor);
       return [&errors](std::uint64_t first, std::span<const float> a, std::span<const float> b) {
-        errors.see(first, a, b);
+        errors.add(first, a, b);
       };
     });
     Value::Array rows;
@@ -118,7 +118,7 @@ class Comparison {
 
  private:
   // Makes the map of a tensor that is about to be compared. Called from several threads.
-  ErrorMap& add_errors(const Tensor& tensor) {
+  ErrorMap& make_error_map(const Tensor& tensor) {
     const Tensor* const own = model_.find(tensor.name);
     auto errors = std::make_unique<ErrorMap>(tensor, own == nullptr ? 0 : tensors_.find_side(*own));
     const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ class Comparison {
   }
 
   Value describe(const TensorDifference& difference) {
-    Value::Array row = {shorten(difference.name, kLongestText), name_difference(difference.what),
+    Value::Array row = {shorten(difference.name, kLongestText), describe_kind(difference.what),
                         shorten(difference.a, kLongestText), shorten(difference.b, kLongestText)};
     if (!difference.values) return row;
     const TensorDifference::Values& values = *difference.values;
@@ -135,7 +135,7 @@ class Comparison {
     if (const auto found = errors_.find(difference.name); found != errors_.end()) {
       const Tensor* const own = model_.find(difference.name);
       map = columns_.add_map(found->second->make_map(), values.rms);
-      if (own != nullptr) place = find_place_in(own->shape, found->second->worst_place());
+      if (own != nullptr) place = compute_indices(own->shape, found->second->worst_place());
     }
     row.push_back(Attributes{{"different", values.different},
                              {"max", shorten_number(values.max_absolute)},

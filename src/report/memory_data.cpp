@@ -1,5 +1,5 @@
-// The memory that a model takes while it runs, by the formulas of the runtime: its weights, and the keys and values of
-// the tokens (runtime/kv_cache.hpp).
+// Computes the memory that a model needs while it runs, by the formulas of the runtime: its weights, and the keys and
+// values of the tokens (runtime/kv_cache.hpp).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -18,8 +18,8 @@
 namespace poise {
 namespace {
 
-// Returns the bytes of the weights in memory: as they are stored, and float32 for sparse tensors, which have no product
-// of their own.
+// Returns the bytes of the weights in memory. Weights stay as they are stored, but sparse tensors, which have no
+// product of their own, become float32.
 std::uint64_t count_weight_bytes(const Model& model) {
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -70,7 +70,7 @@ Attributes describe_memory(const Model& model) {
     groups.push_back(Attributes{{"positions", positions}, {"layers", count}});
   Value::Array types;
   for (const CacheTypeRow& type : list_cache_types()) {
-    // The bytes of the keys and values of kBlockPositions positions of a layer.
+    // A layer stores the keys and values of kBlockPositions positions in this number of bytes.
     const std::uint64_t bytes = 2 * plan->kv_heads * type.block_bytes(plan->head_size);
     types.push_back(Attributes{{"type", std::string(type.name)}, {"block_bytes", bytes}});
   }

@@ -43,9 +43,9 @@ Value::Array list_entries(const Attributes& map) {
   return rows;
 }
 
-Value count_or_null(std::optional<std::uint64_t> count) { return count ? Value(*count) : Value(); }
+Value make_count_or_null(std::optional<std::uint64_t> count) { return count ? Value(*count) : Value(); }
 
-std::optional<std::uint64_t> add(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+std::optional<std::uint64_t> add_counts(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
   return a && b ? checked_add(*a, *b) : std::nullopt;
 }
 
@@ -94,8 +94,8 @@ Attributes describe_model(const Model& model) {
   std::optional<std::uint64_t> elements = 0;
   std::optional<std::uint64_t> bytes = 0;
   for (const Tensor& tensor : model.tensors()) {
-    elements = add(elements, tensor.elements());
-    bytes = add(bytes, tensor.size_bytes());
+    elements = add_counts(elements, tensor.elements());
+    bytes = add_counts(bytes, tensor.size_bytes());
   }
   Attributes data{{"title", make_report_title(model)},
                   {"format", model.origin.format},
@@ -103,8 +103,8 @@ Attributes describe_model(const Model& model) {
                   {"files", model.origin.files.size()},
                   {"recipe", model.origin.recipe},
                   {"tensors", model.size()},
-                  {"elements", count_or_null(elements)},
-                  {"bytes", count_or_null(bytes)},
+                  {"elements", make_count_or_null(elements)},
+                  {"bytes", make_count_or_null(bytes)},
                   {"family", describe_family(model)},
                   {"types", list_types(model)},
                   {"card", list_entries(card_to_attributes(model.card))},
@@ -141,7 +141,7 @@ Attributes describe_findings(const VerifyReport& report) {
                                   {"message", shorten(finding.message, kLongestValue)},
                                   {"tensor", shorten(finding.tensor, kLongestValue)},
                                   {"file", shorten(file, kLongestValue)},
-                                  {"offset", count_or_null(finding.offset)}});
+                                  {"offset", make_count_or_null(finding.offset)}});
   }
   return {{"errors", report.errors()},
           {"warnings", report.warnings()},

@@ -1,4 +1,4 @@
-// The small data of a report: all of a model but its tensors' numbers and its tokens.
+// Makes the small data of a report: all of a model except its tensors' numbers and its tokens.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace poise {
 
-// Returns "mistral-7b.gguf" of a path; the last folder's name for a directory.
+// Returns the name of the model's file, such as "mistral-7b.gguf", or of its directory.
 std::string make_report_title(const Model& model);
 
 // Returns format, sizes, family, card, configuration, attributes and stored types.
 Attributes describe_model(const Model& model);
 
-// Returns what `poise verify` finds: the counts, and the first findings.
+// Returns the findings of `poise verify`: their counts, and the first ones.
 Attributes describe_findings(const VerifyReport& report);
 
 // Returns the template's text, an example of a conversation and the text that the template makes of it; null without a

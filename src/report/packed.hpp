@@ -1,4 +1,4 @@
-// Data that a page carries as text.
+// Packs data that a page carries as text.
 #pragma once
 
 #include <string>

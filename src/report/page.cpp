@@ -20,8 +20,8 @@ std::string make_policy_source(std::string_view content) {
   const std::string digits = compute_sha256(std::as_bytes(std::span(content)));
   std::string bytes;
   for (std::size_t i = 0; i < digits.size(); i += 2) {
-    const auto digit_of = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-    bytes += static_cast<char>(digit_of(digits[i]) * 16 + digit_of(digits[i + 1]));
+    const auto parse_digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    bytes += static_cast<char>(parse_digit(digits[i]) * 16 + parse_digit(digits[i + 1]));
   }
   return fmt::format("'sha256-{}'", encode_base64(bytes));
 }

@@ -119,7 +119,7 @@ class Report {
     return report;
   }
 
-  // Reads the numbers of the tensors of these names that the page lists.
+  // Reads the numbers of the listed tensors that have a name in the batch.
   void read_batch(std::span<const Tensor* const> batch) {
     std::vector<const Tensor*> own;
     for (const Tensor* tensor : batch) {

@@ -32,7 +32,7 @@ struct PageData {
 // Returns the page. A policy in it lets a browser run only its own script, and load nothing.
 std::string make_page(const PageData& data);
 
-// The files in page/, which the build embeds: the script is made of all of them, in the order of their names.
+// The build embeds the files in page/. It joins all scripts, in the order of their names.
 extern const std::string_view kPageMarkup;
 extern const std::string_view kPageStyle;
 extern const std::string_view kPageScript;

@@ -1,4 +1,4 @@
-// The large data of a report: a list for each column of the tensors, their heat maps, the comparison with another
+// Makes the large data of a report: a list for each column of the tensors, their heat maps, the comparison with another
 // model, and the tokens.
 #pragma once
 
@@ -56,7 +56,7 @@ class TensorColumns {
   void add(const Tensor& tensor, const TensorFacts& facts);
   // Adds the differences as a list of their own: name, what, in A, in B, numbers, map and worst element of each.
   void add_differences(Value::Array rows) { lists_["differences"] = std::move(rows); }
-  // Returns the JSON. Called once, after add().
+  // Returns the JSON. Requires: this is the last call that uses the lists.
   std::string release_json();
   std::string release_maps() { return std::move(maps_); }
 

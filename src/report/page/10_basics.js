@@ -39,11 +39,11 @@ function addLink(id, title) {
 }
 
 // Reports a change to screen readers.
-function say(text) {
+function announce(text) {
   document.getElementById("said").textContent = text;
 }
 
-// Makes buttons of which one is pressed: choices are [value, label].
+// Makes a row of buttons, one of them pressed, from choices: [value, label].
 function makeSegments(label, choices, chosen, choose) {
   const buttons = choices.map(([value, text]) => make("button", {
     type: "button", "aria-pressed": String(value === chosen), onclick: () => {
@@ -59,7 +59,7 @@ function makePairs(entries) {
   return make("dl", {class: "pairs"}, entries.map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]));
 }
 
-// Numbers as text.
+// These functions write numbers as text.
 
 const grouped = new Intl.NumberFormat("en-US");
 
@@ -106,11 +106,11 @@ function breakName(name) {
   return name.split(/(?<=[._/])/).flatMap((piece, i) => i ? [make("wbr"), piece] : [piece]);
 }
 
-function plural(count, noun) {
+function formatPlural(count, noun) {
   return formatCount(count) + " " + noun + (count === 1 ? "" : "s");
 }
 
-// Data that is packed: base64 of deflated bytes.
+// These functions unpack data: base64 of deflated bytes.
 
 async function unpack(id) {
   const text = document.getElementById(id).textContent;

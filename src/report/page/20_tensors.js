@@ -36,7 +36,7 @@ function readTensors(data) {
   });
 }
 
-// Returns the tensors of each key, in the order in which the keys come.
+// Returns a map from each key to its items, in the order in which the keys first occur.
 function groupBy(items, keyOf) {
   const groups = new Map();
   for (const item of items) {
@@ -47,7 +47,7 @@ function groupBy(items, keyOf) {
   return groups;
 }
 
-function sumOf(items, of) {
+function sumBy(items, of) {
   let sum = 0;
   for (const item of items) sum += of(item) || 0;
   return sum;

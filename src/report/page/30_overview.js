@@ -39,8 +39,8 @@ function describeKind() {
   else words.push("A file of tensors" + (sizes && sizes.layers ? "" : ": it states no family that Poise knows."));
   if (sizes && sizes.layers) {
     const heads = sizes.kv_heads && sizes.kv_heads !== sizes.heads
-      ? `${sizes.heads} heads that share ${sizes.kv_heads} of keys and values` : plural(sizes.heads, "head");
-    words[words.length - 1] += ` with ${plural(sizes.layers, "layer")} of width ${formatCount(sizes.hidden)}, ${heads}` +
+      ? `${sizes.heads} heads that share ${sizes.kv_heads} of keys and values` : formatPlural(sizes.heads, "head");
+    words[words.length - 1] += ` with ${formatPlural(sizes.layers, "layer")} of width ${formatCount(sizes.hidden)}, ${heads}` +
       (sizes.context ? `, and a context of ${formatCount(sizes.context)} tokens.` : ".");
   }
   return words.join(" ");
@@ -53,13 +53,13 @@ function makeTile(term, big, unit, sub, tone) {
 
 function makeVerdictTile() {
   const found = model.verify;
-  const digests = found.digests ? plural(found.digests, "digest") + " checked"
+  const digests = found.digests ? formatPlural(found.digests, "digest") + " checked"
     : found.has_digests ? "no digest could be checked" : "no digests, so changed bytes would not show";
   if (found.errors) {
-    return makeTile("Is it sound?", "\u2717 " + plural(found.errors, "error"), "",
-      (found.warnings ? plural(found.warnings, "warning") + "; " : "") + digests, "bad");
+    return makeTile("Is it sound?", "\u2717 " + formatPlural(found.errors, "error"), "",
+      (found.warnings ? formatPlural(found.warnings, "warning") + "; " : "") + digests, "bad");
   }
-  if (found.warnings) return makeTile("Is it sound?", "! " + plural(found.warnings, "warning"), "", digests, "warn");
+  if (found.warnings) return makeTile("Is it sound?", "! " + formatPlural(found.warnings, "warning"), "", digests, "warn");
   return makeTile("Is it sound?", "\u2713 Sound", "", "every byte and number read; " + digests, "good");
 }
 
@@ -75,7 +75,7 @@ function makeMemoryTile() {
 }
 
 // Makes the list of machines: which memory holds the model, and how much text with it.
-function makeFits() {
+function makeMachineList() {
   const memory = model.memory;
   const all = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048];
   const type = findCacheType("f16");
@@ -94,10 +94,10 @@ function makeFits() {
 
 // Makes a bar of the bytes by component, with its key.
 function makeBar(tensors) {
-  const listed = sumOf(tensors, (tensor) => tensor.bytes);
+  const listed = sumBy(tensors, (tensor) => tensor.bytes);
   const total = Math.max(model.bytes, listed);
   const groups = groupBy(tensors, (tensor) => tensor.component);
-  const bytesOf = (id) => sumOf(groups.get(id) || [], (tensor) => tensor.bytes) + (id === "other" ? total - listed : 0);
+  const bytesOf = (id) => sumBy(groups.get(id) || [], (tensor) => tensor.bytes) + (id === "other" ? total - listed : 0);
   const parts = COMPONENT_ORDER.map((id) => [id, bytesOf(id)]).filter(([id, bytes]) => bytes || groups.has(id)).sort((a, b) => b[1] - a[1]);
   const bar = make("div", {class: "bar", "aria-hidden": true}, parts.map(([id, bytes]) =>
     make("div", {class: "fill c-" + id, style: {"flex-grow": bytes / total}, title: COMPONENT_NAMES[id]})));
@@ -115,7 +115,7 @@ function addOverview(tensors) {
   const hero = make("section", {id: "overview", class: "hero", "aria-labelledby": "title"},
     make("h1", {id: "title"}, model.title), make("p", {class: "kind"}, describeKind()),
     make("dl", {class: "tiles"},
-      makeTile("Parameters", count, unit, plural(model.tensors, "tensor")),
+      makeTile("Parameters", count, unit, formatPlural(model.tensors, "tensor")),
       makeTile("Size", formatBytes(model.size), "", `${model.recipe ? model.recipe + ": " : ""}${stored}; ${bits} bits for each parameter`),
       makeVerdictTile(), makeMemoryTile()));
   addLink("overview", "Overview");
@@ -123,18 +123,18 @@ function addOverview(tensors) {
   const rest = make("div", {class: "grid"});
   if (tensors.length) {
     const key = model.types.slice(0, 6).map((type) => make("li", {}, make("b", {}, type.type), ` ${formatBytes(type.bytes)}`,
-      make("span", {class: "soft"}, ` in ${plural(type.tensors, "tensor")}`)));
+      make("span", {class: "soft"}, ` in ${formatPlural(type.tensors, "tensor")}`)));
     rest.append(make("div", {class: "card"}, make("h3", {}, "Where the bytes are"), makeBar(tensors),
       make("h3", {style: {margin: "1rem 0 .3rem"}}, "How they are stored"), make("ul", {class: "key"}, key)));
   }
   if (!model.memory.reason && model.memory.types.length) {
-    rest.append(make("div", {class: "card"}, make("h3", {}, "Does it fit into my memory?"), makeFits(),
+    rest.append(make("div", {class: "card"}, make("h3", {}, "Does it fit into my memory?"), makeMachineList(),
       make("p", {class: "note"}, "Weights and a cache of f16, in nine tenths of a machine's memory.")));
   }
   hero.append(rest);
 }
 
-// What the files state: card, configuration, types.
+// Adds the section with the statements of the files: card, configuration, types.
 function addIdentity() {
   const section = addSection("identity", "What it is", null);
   const grid = make("div", {class: "grid"});

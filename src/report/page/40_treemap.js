@@ -36,7 +36,7 @@ function layOut(sizes, x, y, w, h) {
 
 function makeNode(name, children, tensor) {
   const node = {name, children, tensor, parent: null};
-  node.bytes = tensor ? tensor.bytes : sumOf(children, (child) => child.bytes);
+  node.bytes = tensor ? tensor.bytes : sumBy(children, (child) => child.bytes);
   node.component = tensor ? tensor.component : null;
   if (children) {
     children.sort((a, b) => b.bytes - a.bytes);
@@ -49,7 +49,7 @@ function makeNode(name, children, tensor) {
 
 const MOST_PARTS = 300;  // of a group that are always drawn and listed
 
-function layerName(layer) {
+function formatLayer(layer) {
   return layer === null ? "Outside the layers" : "Layer " + layer;
 }
 
@@ -66,7 +66,7 @@ function makeTree(tensors, byComponent) {
     });
   };
   const component = {key: (tensor) => tensor.component, name: (id) => COMPONENT_NAMES[id]};
-  const layer = {key: (tensor) => tensor.layer, name: layerName};
+  const layer = {key: (tensor) => tensor.layer, name: formatLayer};
   const tree = makeNode("All", split(tensors, byComponent ? [component, layer] : [layer, component]), null);
   return tree;
 }
@@ -89,7 +89,7 @@ function addTreemap(tensors) {
     if (node.tensor) return showTensor(node.tensor);
     shown = node;
     draw();
-    say(`${node.name}: ${formatBytes(node.bytes)}, ${plural(node.children.length, "part")}`);
+    announce(`${node.name}: ${formatBytes(node.bytes)}, ${formatPlural(node.children.length, "part")}`);
     const first = map.querySelector("button");
     if (first) first.focus({preventScroll: true});
   };
@@ -153,7 +153,7 @@ function addTreemap(tensors) {
       make("caption", {class: "hidden"}, "Parts of the group that the treemap shows"),
       make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "Part"), make("th", {scope: "col", class: "number"}, "Bytes"),
         make("th", {scope: "col", class: "number"}, "Share"))), list)), rest));
-  if (model.listed < model.tensors) section.append(make("p", {class: "note"}, `Without ${plural(model.tensors - model.listed, "smaller tensor")}, which the page does not list.`));
+  if (model.listed < model.tensors) section.append(make("p", {class: "note"}, `Without ${formatPlural(model.tensors - model.listed, "smaller tensor")}, which the page does not list.`));
   draw();
   new ResizeObserver(() => { if (map.clientWidth) draw(); }).observe(map);
 }

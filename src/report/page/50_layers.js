@@ -29,7 +29,7 @@ function makeScale(numbers, from, to) {
   return {ticks, note: "", place: (number) => from + (number - least) / (top - least || 1) * (to - from)};
 }
 
-// Draws one chart. `series`: [{name, color, points: [[x, y], ...]}]; `format`: of a value.
+// Draws one chart. `series`: [{name, color, points: [[x, y], ...]}]; `format` makes the text of a value.
 function makeChart(title, about, series, format, xName) {
   const width = 460;
   const height = 240;
@@ -70,7 +70,7 @@ function makeChart(title, about, series, format, xName) {
     const values = series.map((one) => [one, one.points.find(([px]) => px === x)]).filter(([, point]) => point && Number.isFinite(point[1]));
     readout.replaceChildren(make("b", {}, `${xName} ${x}`), ...values.map(([one, point]) =>
       make("span", {}, make("i", {class: "swatch " + one.color}), `${one.name} ${format(point[1])}`)));
-    if (aloud) say(`${xName} ${x}: ` + values.map(([one, point]) => `${one.name} ${format(point[1])}`).join(", "));
+    if (aloud) announce(`${xName} ${x}: ` + values.map(([one, point]) => `${one.name} ${format(point[1])}`).join(", "));
   };
   svg.addEventListener("pointermove", (event) => {
     if (!xs.length) return;
@@ -90,7 +90,7 @@ function makeChart(title, about, series, format, xName) {
     make("p", {}, about + (scale.note ? " Logarithmic." : "")), svg, readout);
 }
 
-// Makes chips that choose up to eight roles, and charts that `draw` makes of the chosen ones.
+// Makes chips that choose roles, and charts that `draw` makes of the chosen ones.
 function makeRoleCharts(roles, chosen, draw) {
   const grid = make("div", {class: "grid"});
   const names = [...roles.keys()];
@@ -113,7 +113,7 @@ function makeRoleCharts(roles, chosen, draw) {
 function findLayerRoles(tensors) {
   const roles = groupBy(tensors.filter((tensor) => tensor.layer !== null), (tensor) => tensor.role);
   const kept = [...roles].filter(([, items]) => new Set(items.map((tensor) => tensor.layer)).size > 1);
-  kept.sort((a, b) => sumOf(b[1], (tensor) => tensor.bytes) - sumOf(a[1], (tensor) => tensor.bytes));
+  kept.sort((a, b) => sumBy(b[1], (tensor) => tensor.bytes) - sumBy(a[1], (tensor) => tensor.bytes));
   return new Map(kept);
 }
 
@@ -125,13 +125,13 @@ function addLayers(tensors) {
   // The tensors of a role in a layer, such as experts, count together.
   const trace = (role, of) => [...groupBy(roles.get(role), (tensor) => tensor.layer)]
     .sort((a, b) => a[0] - b[0]).map(([layer, items]) => [layer, of(items)]);
-  const squares = (items) => sumOf(items, (tensor) => tensor.rms * tensor.rms * tensor.elements);
-  const count = (items) => sumOf(items, (tensor) => tensor.elements);
+  const squares = (items) => sumBy(items, (tensor) => tensor.rms * tensor.rms * tensor.elements);
+  const count = (items) => sumBy(items, (tensor) => tensor.elements);
   const metrics = [
     ["Norm", "Root of the sum of squares (Frobenius).", (items) => Math.sqrt(squares(items)), formatNumber],
-    ["Sigma", "Standard deviation.", (items) => Math.sqrt(sumOf(items, (tensor) => tensor.std * tensor.std * tensor.elements) / count(items)), formatNumber],
+    ["Sigma", "Standard deviation.", (items) => Math.sqrt(sumBy(items, (tensor) => tensor.std * tensor.std * tensor.elements) / count(items)), formatNumber],
     ["Outliers", "Share of numbers further than six sigma from the mean, in millionths.",
-      (items) => 1e6 * sumOf(items, (tensor) => tensor.outliers) / count(items), formatNumber],
+      (items) => 1e6 * sumBy(items, (tensor) => tensor.outliers) / count(items), formatNumber],
   ];
   const matrices = [...roles.keys()].filter((role) => roles.get(role)[0].shape.length > 1);
   const chosen = (matrices.length ? matrices : [...roles.keys()]).slice(0, 8);

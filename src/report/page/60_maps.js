@@ -1,4 +1,5 @@
-// Heat maps: each cell is the root mean square of a few rows and columns. And the dialog with all about one tensor.
+// Heat maps: each cell is the root mean square of a few rows and columns. This file also has the dialog about one
+// tensor.
 
 // Some colours of viridis, from low to high; those between are mixed.
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
@@ -31,7 +32,7 @@ function findRange(cells) {
   return [middle - half, middle + half];
 }
 
-function codeToNumber(code, unit) {
+function decodeCell(code, unit) {
   return unit * 2 ** ((code - 128) / STEPS);
 }
 
@@ -66,8 +67,8 @@ function makeMapFigure(map, shape, unit, title) {
   return make("div", {}, make("h3", {style: {"margin-bottom": ".5rem"}}, title), canvas,
     make("p", {class: "small soft", style: {margin: ".35rem 0 .5rem"}}, map[1] === 1 ? "From the first element to the last."
       : `Rows downwards, columns to the right; a cell has ${formatNumber(shape.slice(0, -1).reduce((a, b) => a * b, 1) / map[1])} \u00d7 ${formatNumber(shape[shape.length - 1] / map[2])} numbers.`),
-    ramp, make("div", {class: "scale"}, make("span", {}, formatNumber(codeToNumber(low, unit))),
-      make("span", {}, "rms of a cell"), make("span", {}, formatNumber(codeToNumber(high, unit)))));
+    ramp, make("div", {class: "scale"}, make("span", {}, formatNumber(decodeCell(low, unit))),
+      make("span", {}, "rms of a cell"), make("span", {}, formatNumber(decodeCell(high, unit)))));
 }
 
 function makeHistogram(tensor) {

@@ -37,8 +37,8 @@ function makeTable(caption, columns, noun) {
     body.replaceChildren(...rows.slice(0, shown).map((item) => make("tr", {}, columns.map((column) =>
       make("td", {class: column.class || ""}, column.cell(item))))));
     more.hidden = rows.length <= shown;
-    status.textContent = rows.length <= shown ? plural(rows.length, noun)
-      : `The first ${formatCount(shown)} of ${plural(rows.length, noun)}`;
+    status.textContent = rows.length <= shown ? formatPlural(rows.length, noun)
+      : `The first ${formatCount(shown)} of ${formatPlural(rows.length, noun)}`;
   };
   const table = make("div", {class: "card scroll", style: {padding: "0"}}, make("table", {}, make("caption", {class: "hidden"}, caption),
     make("thead", {}, make("tr", {}, heads)), body));
@@ -98,8 +98,8 @@ const TOKEN_TYPES = ["", "byte", "control", "unknown", "unused", "begin of text"
 function addVocabulary(data) {
   if (!data) return;
   const about = model.vocabulary;
-  const section = addSection("vocabulary", "Vocabulary", `${plural(about.size, "token")}` +
-    (about.merges ? `, ${plural(about.merges, "merge")}` : "") + ". Search for a text, or for an id as #123.", "Vocabulary");
+  const section = addSection("vocabulary", "Vocabulary", `${formatPlural(about.size, "token")}` +
+    (about.merges ? `, ${formatPlural(about.merges, "merge")}` : "") + ". Search for a text, or for an id as #123.", "Vocabulary");
   const tokens = data.texts.map((text, id) => ({id, text, type: TOKEN_TYPES[Number(data.types[id])] || ""}));
   const table = makeTable("Tokens", [
     {name: "Id", class: "number narrow", key: (token) => token.id, cell: (token) => String(token.id)},

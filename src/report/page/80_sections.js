@@ -53,7 +53,7 @@ function addFindings() {
   const section = addSection("findings", "Findings", "What poise verify reports: structure, configuration against tensors, digests, and every value.", "Findings");
   if (!found.findings.length) {
     section.append(make("ul", {class: "findings"}, make("li", {class: "good"}, make("b", {}, "\u2713 None."),
-      found.digests ? `${plural(found.digests, "digest")} checked.` : "The file has no digests: changed bytes that are still valid would not show.")));
+      found.digests ? `${formatPlural(found.digests, "digest")} checked.` : "The file has no digests: changed bytes that are still valid would not show.")));
     return;
   }
   section.append(make("ul", {class: "findings"}, found.findings.map((finding) => make("li", {class: finding.severity === "error" ? "bad" : "warn"},
@@ -73,7 +73,7 @@ function addDigests(tensors) {
   section.append(make("div", {class: "card"}, entries.length ? makePairs(entries) : make("p", {}, "A part could not be read, so the model has no digest.")));
   const rows = tensors.flatMap((tensor) => (tensor.sha256 || []).map(([role, digest]) => ({tensor, role, digest})));
   if (!rows.length) return;
-  const list = make("details", {}, make("summary", {}, `The digests of ${plural(rows.length, "part")}`));
+  const list = make("details", {}, make("summary", {}, `The digests of ${formatPlural(rows.length, "part")}`));
   list.addEventListener("toggle", () => {
     if (list.querySelector("pre")) return;
     list.append(make("pre", {tabindex: 0}, rows.map(({tensor, role, digest}) => `${digest}  ${tensor.name}/${role}\n`).join("")));

@@ -53,7 +53,7 @@ function toDecibels({signal, noise}) {
 function addComparison(tensors) {
   const against = model.against;
   if (!against) return;
-  const about = against.problem ? null : `${plural(against.different, "tensor")} differ${against.different === 1 ? "s" : ""} and ${formatCount(against.equal)} ` +
+  const about = against.problem ? null : `${formatPlural(against.different, "tensor")} differ${against.different === 1 ? "s" : ""} and ${formatCount(against.equal)} ` +
     `${against.equal === 1 ? "is" : "are"} equal. Numbers are compared as they decode.`;
   const section = addSection("comparison", "Against " + against.title, about, "Comparison");
   if (against.problem) {
@@ -76,7 +76,7 @@ function addComparison(tensors) {
   addCostCharts(section, finite);
   if (differences.length) addCostTable(section);
   if (against.fields.length) {
-    section.append(make("details", {}, make("summary", {}, `${plural(against.fields.length + against.more_fields, "field")} of card, configuration, vocabulary and attributes differ`),
+    section.append(make("details", {}, make("summary", {}, `${formatPlural(against.fields.length + against.more_fields, "field")} of card, configuration, vocabulary and attributes differ`),
       make("div", {class: "card scroll"}, make("table", {}, make("caption", {class: "hidden"}, "Fields that differ"),
         make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "Field"), make("th", {scope: "col"}, against.title), make("th", {scope: "col"}, model.title))),
         make("tbody", {}, against.fields.map(([field, before, after]) => make("tr", {}, make("td", {class: "name"}, breakName(field)), make("td", {class: "name"}, before), make("td", {class: "name"}, after)))))),
