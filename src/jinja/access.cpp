@@ -26,8 +26,10 @@ bool is_changing_method(const Object& object, std::string_view name) {
   return object.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
 }
 
-// Returns the name of a type in Jinja's error messages.
-std::string describe_type(const Object& object) { return object.is_none() ? "None" : name_type(object) + " object"; }
+// Returns the name of the object's type in Jinja's error messages.
+std::string describe_type(const Object& object) {
+  return object.is_none() ? "None" : get_type_name(object) + " object";
+}
 
 std::optional<Object> find_number_attribute(const Object& object, std::string_view name) {
   if (object.is<double>()) {
@@ -70,7 +72,7 @@ std::optional<Object> find_python_attribute(Interpreter& in, const Object& objec
 }
 
 Object make_refused_attribute(const Object& object, std::string_view name) {
-  return make_undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, name_type(object)));
+  return make_undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, get_type_name(object)));
 }
 
 bool is_hidden(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }
@@ -80,7 +82,7 @@ Object make_missing_attribute(const Object& object, std::string_view name) {
 }
 
 // Looks up an item by its key. Returns std::nullopt if there is none.
-std::optional<Object> find_subscripted(Budget& budget, const Object& object, const Object& key) {
+std::optional<Object> find_item_by_key(Budget& budget, const Object& object, const Object& key) {
   if (object.is_undefined()) fail_undefined(object);
   if (const auto* dict = object.get_if<DictPtr>()) {
     if (key.is<List>() || key.is<DictPtr>() || key.is<DictView>()) return std::nullopt;
@@ -89,26 +91,26 @@ std::optional<Object> find_subscripted(Budget& budget, const Object& object, con
   }
   auto index = key.integer();
   if (!index) return std::nullopt;
-  const auto at = [&](std::size_t size) -> std::optional<std::size_t> {
+  const auto find_place = [&](std::size_t size) -> std::optional<std::size_t> {
     const auto length = static_cast<std::int64_t>(size);
     const std::int64_t place = *index < 0 ? *index + length : *index;
     return place >= 0 && place < length ? std::optional(static_cast<std::size_t>(place)) : std::nullopt;
   };
   if (const auto* items = object.sequence()) {
-    const auto place = at(items->size());
+    const auto place = find_place(items->size());
     return place ? std::optional((*items)[*place]) : std::nullopt;
   }
   if (const Text* const text = object.text()) {
     budget.step(text->size() / 16);
     const std::vector<std::size_t> begins = find_characters(text->bytes);
-    const auto place = at(begins.size() - 1);
+    const auto place = find_place(begins.size() - 1);
     if (!place) return std::nullopt;
     Text character = copy_part(*text, begins[*place], begins[*place + 1]);
     character.is_markup = text->is_markup;
     return Object(std::move(character));
   }
   if (const auto* range = object.get_if<RangeObject>()) {
-    const auto place = at(static_cast<std::size_t>(range->size()));
+    const auto place = find_place(static_cast<std::size_t>(range->size()));
     return place ? std::optional<Object>(range->at(static_cast<std::int64_t>(*place))) : std::nullopt;
   }
   return std::nullopt;
@@ -127,7 +129,7 @@ Object Interpreter::find_attribute(const Object& object, std::string_view name) 
 }
 
 Object Interpreter::find_item(const Object& object, const Object& key) {
-  if (auto found = find_subscripted(budget_, object, key)) return *std::move(found);
+  if (auto found = find_item_by_key(budget_, object, key)) return *std::move(found);
   if (const Text* const name = key.text()) {
     if (is_hidden(name->bytes) || is_changing_method(object, name->bytes))
       return make_refused_attribute(object, name->bytes);
@@ -141,27 +143,27 @@ Object Interpreter::find_item(const Object& object, const Object& key) {
 
 namespace {
 
-const DictPtr& read_dict(const Object& self) { return *self.get_if<DictPtr>(); }
+const DictPtr& get_dict(const Object& self) { return *self.get_if<DictPtr>(); }
 
 template <DictView::Of kOf>
 Object make_view(Interpreter&, const Object& self, Parameters&) {
-  return DictView{kOf, read_dict(self)};
+  return DictView{kOf, get_dict(self)};
 }
 
 Object get_or_default(Interpreter& in, const Object& self, Parameters& given) {
   const Object key = given.require("key");
   const Object otherwise = given.read("default").value_or(nullptr);
-  const Object* const found = read_dict(self)->find(in.budget(), key);
+  const Object* const found = get_dict(self)->find(in.budget(), key);
   return found == nullptr ? otherwise : *found;
 }
 
 Object copy_dict(Interpreter& in, const Object& self, Parameters&) {
-  in.budget().charge(read_dict(self)->entries().size(), 128);
-  return make_dict(*read_dict(self));
+  in.budget().charge(get_dict(self)->entries().size(), 128);
+  return make_dict(*get_dict(self));
 }
 
 Object copy_list(Interpreter& in, const Object& self, Parameters&) {
-  if (!self.is<List>()) fail(fmt::format("'{}' object has no attribute 'copy'", name_type(self)));
+  if (!self.is<List>()) fail(fmt::format("'{}' object has no attribute 'copy'", get_type_name(self)));
   return make_list(in.budget(), *self.sequence());
 }
 
@@ -171,7 +173,7 @@ Object find_index(Interpreter& in, const Object& self, Parameters& given) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (are_equal(in.budget(), items[i], value)) return static_cast<std::int64_t>(i);
   }
-  fail(fmt::format("{} is not in {}", write_repr(in.budget(), value), name_type(self)));
+  fail(fmt::format("{} is not in {}", write_repr(in.budget(), value), get_type_name(self)));
 }
 
 Object count_items(Interpreter& in, const Object& self, Parameters& given) {

@@ -1,4 +1,4 @@
-// A Failure is thrown where a template fails. Template catches it, and throws a poise::Error with the line.
+// Code throws a Failure where a template fails. Template catches it, and throws a poise::Error with the line.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,7 @@ struct Failure : std::runtime_error {
 
 [[noreturn]] inline void fail(const std::string& message) { throw Failure(FailureKind::runtime, message); }
 
-// The limits of one rendering. A template comes with a model, so it may be hostile.
-
+// Limits one rendering. A template comes with a model, so it may be hostile.
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
   std::uint64_t bytes = std::uint64_t{1} << 30;  // the bytes of all values that are made, in total

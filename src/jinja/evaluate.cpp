@@ -21,7 +21,7 @@ Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope
     case ExpressionKind::attribute:
     case ExpressionKind::item: {
       Object found = evaluate_access(expression, scope);
-      require_usable(found);
+      check_usable(found);
       return found;
     }
     case ExpressionKind::slice: break;
@@ -44,7 +44,7 @@ Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope
 
 Object Interpreter::evaluate_name(const Expression& expression, const ScopePtr& scope) {
   const Object* const found = scope->find(expression.name);
-  if (found != nullptr) require_usable(*found);
+  if (found != nullptr) check_usable(*found);
   return found != nullptr ? *found : make_undefined(fmt::format("'{}' is undefined", expression.name));
 }
 
@@ -96,7 +96,7 @@ Parameters Interpreter::evaluate_arguments(const Arguments& arguments, const Sco
   if (arguments.rest_keywords) {
     const Object rest = evaluate(*arguments.rest_keywords, scope);
     const auto* const dict = rest.get_if<DictPtr>();
-    if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", name_type(rest)));
+    if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", get_type_name(rest)));
     for (const auto& [key, value] : (*dict)->entries()) {
       if (key.text() == nullptr) fail("keywords must be strings");
       keywords.emplace_back(*key.text(), value);
@@ -115,10 +115,10 @@ Object Interpreter::call(const Expression& expression, const ScopePtr& scope) {
 Object Interpreter::call(const Object& callee, Parameters& given) {
   if (callee.is_undefined()) fail_undefined(callee);
   const auto* const thing = callee.get_if<ThingPtr>();
-  if (thing == nullptr) fail(fmt::format("'{}' object is not callable", name_type(callee)));
+  if (thing == nullptr) fail(fmt::format("'{}' object is not callable", get_type_name(callee)));
   const ThingPtr kept = *thing;
   Object result = kept->call(*this, given);
-  given.finish();
+  given.check_all_read();
   return result;
 }
 
@@ -188,7 +188,7 @@ bool Interpreter::evaluate_comparison(const Expression& expression, const ScopeP
 bool Interpreter::contains(const Object& container, const Object& value) {
   if (const Text* const text = container.text()) {
     if (value.text() == nullptr)
-      fail(fmt::format("'in <string>' requires string as left operand, not {}", name_type(value)));
+      fail(fmt::format("'in <string>' requires string as left operand, not {}", get_type_name(value)));
     budget_.step(text->size() / 16);
     return text->bytes.find(value.text()->bytes) != std::string::npos;
   }
@@ -198,7 +198,7 @@ bool Interpreter::contains(const Object& container, const Object& value) {
   if (const auto* sequence = container.sequence()) {
     return std::ranges::any_of(*sequence, [&](const Object& item) { return are_equal(budget_, item, value); });
   }
-  if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", name_type(container)));
+  if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", get_type_name(container)));
   const std::vector<Object> items = read_items(budget_, container);
   return std::ranges::any_of(items, [&](const Object& item) { return are_equal(budget_, item, value); });
 }

@@ -11,7 +11,7 @@
 
 namespace poise::jinja {
 
-// Counts, while it exists, one level of nested expressions.
+// Counts one level of nested expressions while it exists.
 struct ExpressionParser::Nested {
   explicit Nested(ExpressionParser& parser) : depth(parser.depth_) {
     if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are nested too deeply");
@@ -319,7 +319,7 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr expression) {
   Expression several = make_node(ExpressionKind::tuple);
   while (!in_.is_symbol("]")) {
     if (!several.operands.empty()) in_.expect_symbol(",");
-    several.operands.push_back(parse_subscribed());
+    several.operands.push_back(parse_subscript_content());
   }
   in_.expect_symbol("]");
   access.operands.push_back(several.operands.size() == 1 ? std::move(several.operands.front())
@@ -328,7 +328,7 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr expression) {
 }
 
 // Parses the content of brackets: an expression or a slice.
-ExpressionPtr ExpressionParser::parse_subscribed() {
+ExpressionPtr ExpressionParser::parse_subscript_content() {
   Expression slice = make_node(ExpressionKind::slice);
   if (in_.skip_symbol(":")) {
     slice.operands.push_back(nullptr);
@@ -354,7 +354,7 @@ ExpressionPtr ExpressionParser::parse_call(ExpressionPtr expression) {
 Arguments ExpressionParser::parse_arguments() {
   Arguments all;
   std::set<std::string> names;
-  const auto require_order = [&](bool is_right) {
+  const auto check_order = [&](bool is_right) {
     if (!is_right)
       in_.refuse(
           "the arguments of a call are in a wrong order: expected positional ones, then name=value and *, then **");
@@ -366,20 +366,20 @@ Arguments ExpressionParser::parse_arguments() {
       if (in_.is_symbol(")")) break;
     }
     if (in_.skip_symbol("*")) {
-      require_order(!all.rest && !all.rest_keywords);
+      check_order(!all.rest && !all.rest_keywords);
       all.rest = parse_expression();
     } else if (in_.skip_symbol("**")) {
-      require_order(!all.rest_keywords);
+      check_order(!all.rest_keywords);
       all.rest_keywords = parse_expression();
     } else if (in_.is(TokenKind::name) && in_.peek().kind == TokenKind::symbol && in_.peek().text == "=") {
-      require_order(!all.rest_keywords);
+      check_order(!all.rest_keywords);
       if (!names.insert(in_.current().text).second)
         in_.refuse(fmt::format("the argument '{}' is given twice", in_.current().text));
       std::string name = in_.next().text;
       in_.next();
       all.keywords.emplace_back(std::move(name), parse_expression());
     } else {
-      require_order(!all.rest && !all.rest_keywords && all.keywords.empty());
+      check_order(!all.rest && !all.rest_keywords && all.keywords.empty());
       all.positional.push_back(parse_expression());
     }
   }

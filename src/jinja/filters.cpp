@@ -17,21 +17,21 @@ Object Interpreter::apply_filter(std::string_view name, const Object& value, Par
   budget_.step();
   const Method found = find_filter(name);
   if (found == nullptr) fail(fmt::format("there is no filter '{}'", name));
-  require_usable(value);
-  given.name_call(fmt::format("filter '{}'", name));
+  check_usable(value);
+  given.set_call_name(fmt::format("filter '{}'", name));
   Object result = found(*this, value, given);
-  given.finish();
+  given.check_all_read();
   return result;
 }
 
 bool Interpreter::apply_test(std::string_view name, const Object& value, Parameters& given) {
   budget_.step();
-  require_usable(value);
+  check_usable(value);
   const Test found = find_test(name);
   if (found == nullptr) fail(fmt::format("there is no test '{}'", name));
-  given.name_call(fmt::format("test '{}'", name));
+  given.set_call_name(fmt::format("test '{}'", name));
   const bool result = found(*this, value, given);
-  given.finish();
+  given.check_all_read();
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Filters and tests. A table of each has a row for each name.
+// Finds filters and tests by name.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ using Test = bool (*)(Interpreter& in, const Object& value, Parameters& paramete
 // Returns null if unknown.
 Test find_test(std::string_view name);
 
-// Finds the attribute of an item that a filter's argument names, such as "a.b.0" or 2. If `with_case` is false, texts
-// become lower case.
+// Finds the attribute of an item that a filter's argument names, such as "a.b.0" or 2. Without a name (None), returns
+// the item. If `with_case` is false, texts become lower case.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);
@@ -35,7 +35,7 @@ class Key {
   std::optional<Object> otherwise_;
 };
 
-// Holds the style of Python's json.dumps().
+// Holds options of Python's json.dumps().
 struct JsonStyle {
   bool ascii = false;
   bool sort_keys = false;

@@ -28,7 +28,7 @@ class PercentFormat {
       const std::size_t percent = std::min(bytes.find('%', at_), bytes.size());
       append(out_, text_, at_, percent);
       at_ = percent;
-      if (at_ < bytes.size()) format_conversion();
+      if (at_ < bytes.size()) append_conversion();
     }
     const bool is_mapping = dict_ != nullptr || values_.is<List>() || values_.is<RangeObject>();
     if (next_ < items_.size() && !is_mapping) fail("not all arguments converted during string formatting");
@@ -69,7 +69,7 @@ class PercentFormat {
     return result;
   }
 
-  void format_conversion() {
+  void append_conversion() {
     ++at_;
     key_.reset();
     if (current() == '(') {
@@ -101,10 +101,10 @@ class PercentFormat {
     spec.align = is_left ? '<' : '>';
     const char type = text_.bytes[at_++];
     if (type == '%') return append(out_, "%");
-    convert(type, spec, has_zeros && !is_left);
+    append_value(type, spec, has_zeros && !is_left);
   }
 
-  void convert(char type, FormatSpec spec, bool has_zeros) {
+  void append_value(char type, FormatSpec spec, bool has_zeros) {
     const Object given = read_value();
     if (type == 's' || type == 'r' || type == 'a') {
       Text shown;
@@ -126,7 +126,7 @@ class PercentFormat {
       fail(fmt::format("unsupported format character '{}'", type));
     if (given.is_undefined()) fail_undefined(given);
     const auto real = given.number();
-    if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, name_type(given)));
+    if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, get_type_name(given)));
     if (has_zeros && type != 'c') {
       spec.fill = "0";
       spec.align = '=';
@@ -179,7 +179,7 @@ class BraceFormat {
       }
       if (bytes[next] == '}') fail("Single '}' encountered in format string");
       const std::size_t end = find_field_end(bytes, next + 1);
-      format_field(copy_part(text, next + 1, end), depth, out);
+      append_field(copy_part(text, next + 1, end), depth, out);
       i = end + 1;
     }
     return out;
@@ -195,7 +195,7 @@ class BraceFormat {
     fail("expected '}' before end of string");
   }
 
-  void format_field(const Text& field, int depth, Text& out) {
+  void append_field(const Text& field, int depth, Text& out) {
     const std::string& bytes = field.bytes;
     std::size_t name_end = 0;
     for (bool in_brackets = false; name_end < bytes.size(); ++name_end) {
@@ -233,7 +233,7 @@ class BraceFormat {
       return append(out, *value.text());
     }
     if (value.is_undefined() || value.is_none() || value.sequence() != nullptr || value.is<DictPtr>()) {
-      if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", name_type(value)));
+      if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", get_type_name(value)));
       return append_made(to_text(in_.budget(), value));
     }
     if (value.is<bool>() && !spec.empty()) value = *value.integer();
@@ -244,7 +244,7 @@ class BraceFormat {
 
   Object find_value(std::string_view name) {
     const std::size_t first_end = std::min(name.find_first_of(".["), name.size());
-    Object value = find_first(name.substr(0, first_end));
+    Object value = find_argument(name.substr(0, first_end));
     for (std::size_t i = first_end; i < name.size();) {
       if (name[i] == '.') {
         const std::size_t end = std::min(name.find_first_of(".[", i + 1), name.size());
@@ -264,7 +264,7 @@ class BraceFormat {
     return value;
   }
 
-  Object find_first(std::string_view name) {
+  Object find_argument(std::string_view name) {
     if (name.empty() || parse_index(name)) {
       const bool counts = name.empty();
       const std::size_t index = counts ? next_++ : static_cast<std::size_t>(*parse_index(name));
@@ -281,7 +281,7 @@ class BraceFormat {
   Interpreter& in_;
   std::vector<Object> items_;
   Keywords names_;
-  bool makes_markup_;  // values are escaped
+  bool makes_markup_;  // true if values are escaped
   std::size_t next_ = 0;
 };
 
@@ -377,7 +377,8 @@ std::string choose_sign(bool is_negative, char sign) {
   return sign == '+' || sign == ' ' ? std::string(1, sign) : std::string();
 }
 
-// Returns `front` (sign and prefix) and the digits, filled up to the width.
+// Returns `front` (sign and prefix) and the digits, filled up to the width. `usual` is the alignment if `spec` has
+// none.
 Text fill_number(const std::string& front, const std::string& digits, const FormatSpec& spec, char usual) {
   const std::size_t size = front.size() + digits.size();
   const std::size_t missing = spec.width > size ? spec.width - size : 0;

@@ -5,12 +5,12 @@
 
 namespace poise::jinja {
 
-// Returns text % values. Both functions escape values in markup, unless they are markup, too.
+// Returns text % values. If the text is markup, both functions escape values that are not.
 Object format_percent(Budget& budget, const Text& text, const Object& values);
 // Returns text.format(...), as Python computes it.
 Object format_braces(Interpreter& in, const Text& text, Parameters& parameters);
 
-// Returns the text as markup: &, <, >, " and ' as entities; unchanged if it is markup already.
+// Returns the text as markup, with entities for &, <, >, " and '. Returns markup unchanged.
 Text escape_markup(Budget& budget, const Text& text);
 
 // Holds a format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type].

@@ -24,7 +24,7 @@ Object make_range(Interpreter&, Parameters& given) {
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (bounds[i].is_undefined()) fail_undefined(bounds[i]);
     const auto number = bounds[i].integer();
-    if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", name_type(bounds[i])));
+    if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", get_type_name(bounds[i])));
     constexpr std::int64_t kLargest = std::int64_t{1} << 61;
     if (*number > kLargest || *number < -kLargest)
       fail(fmt::format("range() got {}, expected {} to {}", *number, -kLargest, kLargest));
@@ -125,7 +125,7 @@ Object make_joiner(Interpreter& in, Parameters& given) {
 
 Object raise_exception(Interpreter& in, Parameters& given) {
   const std::string message = to_text(in.budget(), given.require("message")).bytes;
-  given.finish();
+  given.check_all_read();
   throw Failure(FailureKind::raised, message);
 }
 

@@ -66,13 +66,13 @@ Object Interpreter::make_namespace() {
   return &namespaces_.emplace_back();
 }
 
-void Interpreter::keep(const ScopePtr& scope) {
+void Interpreter::keep_scope(const ScopePtr& scope) {
   if (!kept_.empty() && kept_.back() == scope) return;
   budget_.charge(64);
   kept_.push_back(scope);
 }
 
-void Interpreter::print(Text& out, const Object& value) {
+void Interpreter::append_output(Text& out, const Object& value) {
   if (const Text* const text = value.text()) {
     budget_.charge(text->size());
     append(out, *text);
@@ -102,7 +102,7 @@ Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Tex
   line_ = statement.line;
   switch (statement.kind) {
     case StatementKind::output:
-      for (const ExpressionPtr& value : statement.values) print(out, evaluate(*value, scope));
+      for (const ExpressionPtr& value : statement.values) append_output(out, evaluate(*value, scope));
       return Flow::on;
     case StatementKind::loop: {
       const Object items = evaluate(*statement.value, scope);
@@ -117,13 +117,13 @@ Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Tex
     }
     case StatementKind::with: run_with(statement, scope, out); return Flow::on;
     case StatementKind::macro:
-      keep(scope);
+      keep_scope(scope);
       scope->set(statement.name, ThingPtr(std::make_shared<Macro>(statement, scope)));
       return Flow::on;
     case StatementKind::call_block: run_call_block(statement, scope, out); return Flow::on;
     case StatementKind::filter_block: {
       const Object made = render(statement.body, open_scope(scope, statement.body));
-      print(out, evaluate_filter(*statement.value, scope, &made));
+      append_output(out, evaluate_filter(*statement.value, scope, &made));
       return Flow::on;
     }
     case StatementKind::scope: return execute(statement.body, open_scope(scope, statement.body), out);
@@ -148,14 +148,14 @@ void Interpreter::run_with(const Statement& statement, const ScopePtr& scope, Te
 }
 
 void Interpreter::run_call_block(const Statement& statement, const ScopePtr& scope, Text& out) {
-  keep(scope);
+  keep_scope(scope);
   const Expression& call_of = *statement.value;
   const Object callee = evaluate(*call_of.operands[0], scope);
   Parameters given = evaluate_arguments(call_of.arguments, scope);
   Keywords keywords = given.read_keywords();
   keywords.emplace_back(Text{"caller"}, ThingPtr(std::make_shared<Macro>(statement, scope)));
   Parameters with_caller(given.read_positional(), std::move(keywords));
-  print(out, call(callee, with_caller));
+  append_output(out, call(callee, with_caller));
 }
 
 Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items, const ScopePtr& scope,
@@ -208,7 +208,7 @@ void Interpreter::assign(const Expression& target, const Object& value, const Sc
 }
 
 void Interpreter::unpack(const std::vector<ExpressionPtr>& targets, const Object& value, const ScopePtr& scope) {
-  if (!is_iterable(value)) fail(fmt::format("cannot unpack non-iterable {} object", name_type(value)));
+  if (!is_iterable(value)) fail(fmt::format("cannot unpack non-iterable {} object", get_type_name(value)));
   const std::vector<Object> items = read_items(budget_, value);
   if (items.size() > targets.size()) fail(fmt::format("too many values to unpack (expected {})", targets.size()));
   if (items.size() < targets.size())
@@ -274,7 +274,7 @@ std::optional<std::int64_t> Parameters::read_optional_integer(std::string_view n
   if (!value || value->is_none()) return std::nullopt;
   if (value->is_undefined()) fail_undefined(*value);
   const auto number = value->integer();
-  if (!number) fail(fmt::format("'{}' of {} is a {}, expected an integer", name, call_, name_type(*value)));
+  if (!number) fail(fmt::format("'{}' of {} is a {}, expected an integer", name, call_, get_type_name(*value)));
   return number;
 }
 
@@ -291,7 +291,7 @@ TextPtr Parameters::read_text(std::string_view name) {
   const Object value = require(name);
   if (value.is_undefined()) fail_undefined(value);
   const auto* const found = value.get_if<TextPtr>();
-  if (found == nullptr) fail(fmt::format("'{}' of {} is a {}, expected a text", name, call_, name_type(value)));
+  if (found == nullptr) fail(fmt::format("'{}' of {} is a {}, expected a text", name, call_, get_type_name(value)));
   return *found;
 }
 
@@ -304,7 +304,7 @@ std::vector<Object> Parameters::read_positional() {
 
 Keywords Parameters::read_keywords() { return std::exchange(keywords_, {}); }
 
-void Parameters::finish() const {
+void Parameters::check_all_read() const {
   if (next_ < positional_.size()) fail(fmt::format("{} got {} arguments too many", call_, positional_.size() - next_));
   if (!keywords_.empty()) fail(fmt::format("{} has no argument '{}'", call_, keywords_.front().first.bytes));
 }

@@ -28,12 +28,13 @@ class Parameters {
   Parameters(std::vector<Object> positional, Keywords keywords)
       : positional_(std::move(positional)), keywords_(std::move(keywords)) {}
 
-  // `name` is the name of the callee in messages: "replace()".
-  void name_call(std::string name) { call_ = std::move(name); }
+  // Sets the name of the callee in messages, such as "replace()".
+  void set_call_name(std::string name) { call_ = std::move(name); }
   const std::string& call_name() const { return call_; }
 
-  // Returns the next positional argument. If there is none, returns the argument with this name.
+  // Returns the next positional argument. If there is none, returns the argument with this name, or else std::nullopt.
   std::optional<Object> read(std::string_view name);
+  // Does the same, but throws if there is no argument.
   Object require(std::string_view name);
   std::int64_t read_integer(std::string_view name, std::int64_t otherwise);
   // Reads an integer argument. The value None counts as left out.
@@ -41,15 +42,15 @@ class Parameters {
   bool read_truth(std::string_view name, bool otherwise);
   // Reads a text argument. Throws if it is not a text.
   TextPtr read_text(std::string_view name);
-  // Returns the argument that is given by name.
+  // Returns the argument that the call gives by this name; std::nullopt if there is none.
   std::optional<Object> read_keyword(std::string_view name);
 
-  // Returns the remaining arguments.
+  // Each function returns the remaining arguments.
   std::vector<Object> read_positional();
   Keywords read_keywords();
   bool has_positional() const { return next_ < positional_.size(); }
   // Throws if arguments remain. Call it after the callee has read its arguments.
-  void finish() const;
+  void check_all_read() const;
 
  private:
   std::string call_ = "the function";
@@ -96,12 +97,12 @@ class Interpreter {
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
   // Returns the output of a body.
   Text render(const Body& body, const ScopePtr& scope);
-  // Runs a loop over items. loop(items) of a recursive loop calls it, too.
+  // Runs a loop over items. In a recursive loop, loop(items) calls it, too.
   Flow run_loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 
-  // Each function returns value.name or value[key]. As in Jinja, one looks for methods first, the other for items
-  // first.
+  // Each function returns object.name or object[key], or undefined. As in Jinja, find_attribute() looks for attributes
+  // and methods first, and find_item() for items.
   Object find_attribute(const Object& object, std::string_view name);
   Object find_item(const Object& object, const Object& key);
   Object call(const Object& callee, Parameters& parameters);
@@ -111,11 +112,11 @@ class Interpreter {
 
   Object make_namespace();
   // Keeps a scope for the whole rendering, because macros in it refer to it.
-  void keep(const ScopePtr& scope);
-  void print(Text& out, const Object& value);
+  void keep_scope(const ScopePtr& scope);
+  void append_output(Text& out, const Object& value);
 
  private:
-  // Counts how deep calls nest, while it exists.
+  // Counts one level of nested calls while it exists. Throws if calls nest too deeply.
   struct Nesting {
     explicit Nesting(Interpreter& in);
     ~Nesting() { --depth; }

@@ -1,6 +1,6 @@
 // A template's source is data with tags between them: {{ an expression }}, {% a statement %}, {# a comment #}. A minus
-// inside a tag's bracket removes all white space on its side. A plus keeps what is removed by default: the line break
-// after a statement or comment, and the white space before one that is first on its line.
+// inside a tag's bracket removes all white space on its side. A plus keeps white space that is otherwise removed: the
+// line break after a statement or comment, and the white space before one that is first on its line.
 #include "jinja/lexer.hpp"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Lexer {
     const std::size_t inside = tag + 2 + (sign == '-' || sign == '+' ? 1 : 0);
     if (kind == '#') return skip_comment(inside);
     if (kind == '%') {
-      if (const auto end = find_raw_begin_end(inside)) return read_raw(*end);
+      if (const auto end = find_raw_content(inside)) return read_raw(*end);
     }
     tokens_.push_back({kind == '{' ? TokenKind::variable_begin : TokenKind::block_begin, "", line_});
     advance(inside);
@@ -127,7 +127,8 @@ class Lexer {
     return end + 2 + (sign != '+' && end + 2 < source_.size() && source_[end + 2] == '\n' ? 1 : 0);
   }
 
-  std::optional<std::size_t> find_raw_begin_end(std::size_t inside) const {
+  // Returns the place after the opening tag of a raw block; std::nullopt for other tags.
+  std::optional<std::size_t> find_raw_content(std::size_t inside) const {
     std::size_t i = skip_space(inside);
     if (source_.compare(i, 3, "raw") != 0) return std::nullopt;
     i = skip_space(i + 3);
@@ -158,7 +159,7 @@ class Lexer {
         tokens_.push_back({TokenKind::variable_end, "", line_});
         return advance(is_next("-}}") ? skip_space(at_ + 3) : at_ + 2);
       }
-      if (!read_inner()) return;
+      if (!read_token_or_space()) return;
     }
   }
 
@@ -169,12 +170,12 @@ class Lexer {
         const char sign = source_[at_];
         return advance(find_tag_end(sign == '%' ? at_ : at_ + 1, sign));
       }
-      if (!read_inner()) return;
+      if (!read_token_or_space()) return;
     }
   }
 
   // Reads one token of an expression, or white space. Returns false at the end of the source.
-  bool read_inner() {
+  bool read_token_or_space() {
     if (at_ == source_.size()) return false;
     const std::size_t after = skip_space(at_);
     if (after > at_) {
@@ -199,7 +200,7 @@ class Lexer {
     advance(end);
   }
 
-  // Returns where the digits of one kind end, which may have single underscores between them.
+  // Returns where a run of digits ends. There may be single underscores between them.
   template <typename IsDigit>
   std::size_t find_digits_end(std::size_t i, const IsDigit& is_digit) const {
     const std::size_t begin = i;
@@ -219,10 +220,10 @@ class Lexer {
     const std::size_t whole = find_digits_end(at_, is_ascii_digit);
     const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
     if (const std::size_t end = find_fraction_end(whole); end > whole && !after_dot)
-      return add_token(TokenKind::floating, read_without_underscores(end), end);
-    if (source_[at_] != '0') return add_token(TokenKind::integer, read_without_underscores(whole), whole);
+      return add_token(TokenKind::floating, copy_without_underscores(end), end);
+    if (source_[at_] != '0') return add_token(TokenKind::integer, copy_without_underscores(whole), whole);
     if (const std::size_t end = find_prefixed_end(); end > at_ + 2)
-      return add_token(TokenKind::integer, read_without_underscores(end), end);
+      return add_token(TokenKind::integer, copy_without_underscores(end), end);
     const std::size_t zeros = find_digits_end(at_, [](char c) { return c == '0'; });
     add_token(TokenKind::integer, "0", zeros);
   }
@@ -255,7 +256,7 @@ class Lexer {
     return end > first ? end : at_;
   }
 
-  std::string read_without_underscores(std::size_t end) const {
+  std::string copy_without_underscores(std::size_t end) const {
     std::string text = source_.substr(at_, end - at_);
     std::erase(text, '_');
     return text;
@@ -369,7 +370,7 @@ std::string unescape(std::string_view text, std::string& out) {
     } else if (c == 'N') {
       return "a string names a character with \\N, which is not supported";
     } else if (static_cast<unsigned char>(c) >= 0x80) {
-      // Python escapes such a character before it looks for escapes: its backslash then precedes this one.
+      // jinja2 first replaces such a character by its escape. After a backslash, this escape is only text.
       const Decoded here = decode(text, i - 1);
       const auto code = static_cast<std::uint32_t>(here.code);
       out += code <= 0xFF     ? fmt::format("\\x{:02x}", code)

@@ -46,7 +46,7 @@ Parameters escape_arguments(Budget& budget, Parameters& given) {
   std::ranges::for_each(positional, escape);
   for (auto& [name, value] : keywords) escape(value);
   Parameters made(std::move(positional), std::move(keywords));
-  made.name_call(given.call_name());
+  made.set_call_name(given.call_name());
   return made;
 }
 
@@ -62,7 +62,7 @@ Object make_markup_method(const Object& markup, std::string_view name, Method of
     }
     Parameters arguments = escape_arguments(in.budget(), given);
     const Object result = of_text(in, markup, arguments);
-    arguments.finish();
+    arguments.check_all_read();
     return mark_all_as_markup(in.budget(), result);
   };
   return ThingPtr(std::make_shared<Function>(std::string(name), body, measure_depth(markup)));

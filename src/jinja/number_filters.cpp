@@ -1,4 +1,4 @@
-// Filters that return numbers, or choose a value.
+// These filters return numbers, or choose a value.
 #include <algorithm>
 #include <cmath>
 
@@ -27,8 +27,9 @@ std::optional<std::string> remove_underscores(std::string_view text) {
   return digits;
 }
 
-// Converts a text to an integer like Python's int(text, base), with three limits: digits are ASCII, integers have at
-// most 63 bits, and base 0 also allows zeros before a decimal number. Returns std::nullopt for other texts.
+// Converts a text to an integer like Python's int(text, base), with three differences: digits are ASCII, an integer
+// that does not fit 64 bits throws, and base 0 also allows zeros before a decimal number. Returns std::nullopt for
+// other texts.
 std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
   const Text text = strip_text(given, nullptr, Sides::both);
   std::string_view rest = text.view();
@@ -105,7 +106,7 @@ Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   if (const auto* real = value.get_if<double>()) return std::abs(*real);
   const auto whole = value.integer();
   if (value.is_undefined()) fail_undefined(value);
-  if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", name_type(value)));
+  if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", get_type_name(value)));
   return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
 }
 
@@ -140,7 +141,7 @@ Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
   if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
   if (value.is_undefined()) fail_undefined(value);
   const auto number = value.number();
-  if (!number) fail(fmt::format("type {} doesn't define __round__ method", name_type(value)));
+  if (!number) fail(fmt::format("type {} doesn't define __round__ method", get_type_name(value)));
   if (name == "common") {
     if (const auto whole = value.integer()) return round_integer(*whole, precision);
     return round_real(*number, precision);

@@ -24,7 +24,7 @@ class LargeNumber final : public Thing {
   std::string type() const override { refuse(); }
   std::string describe() const override { refuse(); }
   Object call(Interpreter&, Parameters&) override { refuse(); }
-  void require_usable() const override { refuse(); }
+  void check_usable() const override { refuse(); }
 
  private:
   [[noreturn]] void refuse() const { fail(fmt::format("the number {} is too large for a template", number_)); }
@@ -34,7 +34,7 @@ class LargeNumber final : public Thing {
 
 }  // namespace
 
-unsigned nest_depth(unsigned depth) {
+unsigned compute_container_depth(unsigned depth) {
   if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
   return depth + 1;
 }
@@ -42,7 +42,7 @@ unsigned nest_depth(unsigned depth) {
 unsigned measure_depth_of_items(const std::vector<Object>& items) {
   unsigned most = 0;
   for (const Object& item : items) most = std::max(most, measure_depth(item));
-  return nest_depth(most);
+  return compute_container_depth(most);
 }
 
 std::optional<Object> Thing::find_attribute(Interpreter&, std::string_view) { return std::nullopt; }
@@ -75,7 +75,7 @@ std::size_t Dict::find_place(Budget& budget, const Object& key) const {
     const auto found = texts_.find(text->bytes);
     return found == texts_.end() ? entries_.size() : found->second;
   }
-  require_hash(key);
+  check_hashable(key);
   if (!has_other_keys_) return entries_.size();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (are_equal(budget, entries_[i].first, key)) return i;
@@ -94,7 +94,7 @@ const Object* Dict::find(std::string_view key) const {
 }
 
 void Dict::set(Budget& budget, Object key, Object value) {
-  depth_ = std::max(depth_, nest_depth(std::max(measure_depth(key), measure_depth(value))));
+  depth_ = std::max(depth_, compute_container_depth(std::max(measure_depth(key), measure_depth(value))));
   const std::size_t at = find_place(budget, key);
   if (at < entries_.size()) {
     entries_[at].second = std::move(value);
@@ -124,14 +124,14 @@ unsigned measure_depth(const Object& object) {
   if (const auto* list = object.get_if<List>()) return list->items->depth;
   if (const auto* tuple = object.get_if<Tuple>()) return tuple->items->depth;
   if (const auto* dict = object.get_if<DictPtr>()) return (*dict)->depth();
-  if (const auto* view = object.get_if<DictView>()) return nest_depth(view->dict->depth());
+  if (const auto* view = object.get_if<DictView>()) return compute_container_depth(view->dict->depth());
   if (const auto* iterator = object.get_if<IteratorPtr>()) return (*iterator)->depth;
   if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->depth();
   return 0;
 }
 
 Object make_object(Budget& budget, const Value& value, bool is_input) {
-  const auto text = [&](std::string bytes) {
+  const auto make_text = [&](std::string bytes) {
     budget.charge(2 * bytes.size());
     return is_input ? mark_as_input(std::move(bytes)) : Text{std::move(bytes)};
   };
@@ -143,7 +143,7 @@ Object make_object(Budget& budget, const Value& value, bool is_input) {
     return ThingPtr(std::make_shared<LargeNumber>(*number));
   }
   if (const auto* number = value.get_if<double>()) return *number;
-  if (const auto* found = value.get_if<std::string>()) return text(*found);
+  if (const auto* found = value.get_if<std::string>()) return make_text(*found);
   if (const auto* array = value.get_if<Value::Array>()) {
     std::vector<Object> items;
     for (const Value& item : *array) items.push_back(make_object(budget, item, is_input));
@@ -151,13 +151,13 @@ Object make_object(Budget& budget, const Value& value, bool is_input) {
   }
   if (const auto* map = value.get_if<Attributes>()) {
     Dict dict;
-    for (const auto& [key, item] : *map) dict.set(budget, text(key), make_object(budget, item, is_input));
+    for (const auto& [key, item] : *map) dict.set(budget, make_text(key), make_object(budget, item, is_input));
     return make_dict(std::move(dict));
   }
   return nullptr;
 }
 
-std::string name_type(const Object& object) {
+std::string get_type_name(const Object& object) {
   struct Name {
     std::string operator()(const Undefined&) const { return "Undefined"; }
     std::string operator()(std::nullptr_t) const { return "NoneType"; }
@@ -239,22 +239,22 @@ std::vector<Object> read_items(Budget& budget, const Object& object) {
       }
     }
   } else {
-    fail(fmt::format("'{}' object is not iterable", name_type(object)));
+    fail(fmt::format("'{}' object is not iterable", get_type_name(object)));
   }
   return items;
 }
 
-void require_hash(const Object& object) {
-  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", name_type(object)));
+void check_hashable(const Object& object) {
+  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", get_type_name(object)));
   if (const auto* view = object.get_if<DictView>(); view != nullptr && view->of != DictView::Of::values)
-    fail(fmt::format("unhashable type: '{}'", name_type(object)));
+    fail(fmt::format("unhashable type: '{}'", get_type_name(object)));
   if (const auto* tuple = object.get_if<Tuple>()) {
-    for (const Object& item : tuple->items->items) require_hash(item);
+    for (const Object& item : tuple->items->items) check_hashable(item);
   }
 }
 
-void require_usable(const Object& object) {
-  if (const auto* thing = object.get_if<ThingPtr>()) (*thing)->require_usable();
+void check_usable(const Object& object) {
+  if (const auto* thing = object.get_if<ThingPtr>()) (*thing)->check_usable();
 }
 
 void fail_undefined(const Object& object) {

@@ -26,7 +26,7 @@ class Object;
 class Interpreter;
 class Parameters;
 
-// Stands for a missing name or attribute. Most uses of it throw a Failure with this reason.
+// Stands for a missing name or attribute. Most operations on it throw a Failure with this reason.
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -56,7 +56,7 @@ class Dict {
   unsigned depth() const { return depth_; }
   const Object* find(Budget& budget, const Object& key) const;
   const Object* find(std::string_view key) const;
-  // Replaces an existing value. Throws for a key without a hash, such as a list.
+  // Adds an entry, or replaces the value of an existing one. Throws for a key without a hash, such as a list.
   void set(Budget& budget, Object key, Object value);
 
  private:
@@ -110,7 +110,7 @@ class Thing {
   virtual std::optional<Object> find_attribute(Interpreter& in, std::string_view name);
   // Returns the length as an iterable; std::nullopt if it has none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
-  virtual void require_usable() const {}
+  virtual void check_usable() const {}
 };
 using ThingPtr = std::shared_ptr<Thing>;
 
@@ -176,16 +176,16 @@ Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
 Object make_dict(Dict dict);
 unsigned measure_depth(const Object& object);
-// Returns the depth of a container whose values have at most the given depth. Throws if that is too deep.
-unsigned nest_depth(unsigned depth);
+// Returns the depth of a container whose deepest value has the given depth. Throws if that is too deep.
+unsigned compute_container_depth(unsigned depth);
 unsigned measure_depth_of_items(const std::vector<Object>& items);
 
-// Converts a JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on becomes an
-// object that throws where it is used.
+// Converts a JSON value; marks its texts as input if `is_input`. An integer of 2^63 and above becomes an object that
+// throws where a template uses it. Bytes, and maps with keys that are not texts, become None.
 Object make_object(Budget& budget, const Value& value, bool is_input);
 
 // Returns Python's name of the type: "str", "NoneType", ...
-std::string name_type(const Object& object);
+std::string get_type_name(const Object& object);
 bool is_true(const Object& object);
 // Compares two objects as Python's operator == does.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
@@ -199,12 +199,12 @@ std::optional<std::size_t> find_length(const Object& object);
 std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
 // Throws if the object cannot be a key of a dictionary.
-void require_hash(const Object& object);
+void check_hashable(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
 // Throws for a number that make_object() could not convert.
-void require_usable(const Object& object);
+void check_usable(const Object& object);
 
-// Each function converts an object to text, as Python's str() and repr() do. Input stays marked.
+// Each function converts an object to text, as Python's str() and repr() do. In a Text, input stays marked.
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);

@@ -12,22 +12,25 @@
 namespace poise::jinja {
 namespace {
 
-[[noreturn]] void refuse_operands(std::string_view sign, const Object& left, const Object& right) {
+[[noreturn]] void fail_operands(std::string_view sign, const Object& left, const Object& right) {
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, name_type(left), name_type(right)));
+  fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, get_type_name(left),
+                   get_type_name(right)));
 }
 
-[[noreturn]] void refuse_large() { fail("an integer does not fit 64 bits"); }
+[[noreturn]] void fail_too_large() { fail("an integer does not fit 64 bits"); }
 
-[[noreturn]] void refuse_division(bool is_modulo) { fail(is_modulo ? "integer modulo by zero" : "division by zero"); }
+[[noreturn]] void fail_division_by_zero(bool is_modulo) {
+  fail(is_modulo ? "integer modulo by zero" : "division by zero");
+}
 
 std::int64_t raise_to_power(std::int64_t base, std::int64_t exponent) {
   std::int64_t result = 1;
   while (exponent > 0) {
-    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) refuse_large();
+    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) fail_too_large();
     exponent >>= 1;
-    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) refuse_large();
+    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) fail_too_large();
   }
   return result;
 }
@@ -35,13 +38,13 @@ std::int64_t raise_to_power(std::int64_t base, std::int64_t exponent) {
 Object compute_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (sign == "+") {
-    if (__builtin_add_overflow(a, b, &result)) refuse_large();
+    if (__builtin_add_overflow(a, b, &result)) fail_too_large();
   } else if (sign == "-") {
-    if (__builtin_sub_overflow(a, b, &result)) refuse_large();
+    if (__builtin_sub_overflow(a, b, &result)) fail_too_large();
   } else if (sign == "*") {
-    if (__builtin_mul_overflow(a, b, &result)) refuse_large();
+    if (__builtin_mul_overflow(a, b, &result)) fail_too_large();
   } else if (sign == "/") {
-    if (b == 0) refuse_division(false);
+    if (b == 0) fail_division_by_zero(false);
     return static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b));
   } else if (sign == "**") {
     if (b < 0) {
@@ -50,11 +53,11 @@ Object compute_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
     }
     if (a == 0 || a == 1) return b == 0 ? std::int64_t{1} : a;
     if (a == -1) return b % 2 == 0 ? std::int64_t{1} : std::int64_t{-1};
-    if (b > 64) refuse_large();
+    if (b > 64) fail_too_large();
     return raise_to_power(a, b);
   } else {
-    if (b == 0) refuse_division(true);
-    if (a == std::numeric_limits<std::int64_t>::min() && b == -1) refuse_large();
+    if (b == 0) fail_division_by_zero(true);
+    if (a == std::numeric_limits<std::int64_t>::min() && b == -1) fail_too_large();
     const std::int64_t rest = a % b;
     const bool goes_down = rest != 0 && (rest < 0) != (b < 0);
     if (sign == "%") return goes_down ? rest + b : rest;
@@ -140,8 +143,8 @@ Object add_objects(Budget& budget, const Object& left, const Object& right) {
   }
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  if (left.text() != nullptr) fail(fmt::format("can only concatenate str (not \"{}\") to str", name_type(right)));
-  refuse_operands("+", left, right);
+  if (left.text() != nullptr) fail(fmt::format("can only concatenate str (not \"{}\") to str", get_type_name(right)));
+  fail_operands("+", left, right);
 }
 
 }  // namespace
@@ -160,17 +163,17 @@ Object compute(Interpreter& in, std::string_view sign, const Object& left, const
   if (sign == "*" && is_repeatable(left) && b) return repeat_sequence(in.budget(), left, *b);
   if (sign == "*" && is_repeatable(right) && a) return repeat_sequence(in.budget(), right, *a);
   if (sign == "%" && left.text() != nullptr) return format_percent(in.budget(), *left.text(), right);
-  refuse_operands(sign == "**" ? "** or pow()" : sign, left, right);
+  fail_operands(sign == "**" ? "** or pow()" : sign, left, right);
 }
 
 Object apply_sign(const Object& value, bool is_negative) {
   if (const auto* real = value.get_if<double>()) return is_negative ? -*real : *real;
   if (const auto whole = value.integer()) {
-    if (is_negative && *whole == std::numeric_limits<std::int64_t>::min()) refuse_large();
+    if (is_negative && *whole == std::numeric_limits<std::int64_t>::min()) fail_too_large();
     return is_negative ? -*whole : *whole;
   }
   if (value.is_undefined()) fail_undefined(value);
-  fail(fmt::format("bad operand type for unary {}: '{}'", is_negative ? '-' : '+', name_type(value)));
+  fail(fmt::format("bad operand type for unary {}: '{}'", is_negative ? '-' : '+', get_type_name(value)));
 }
 
 bool compare(Budget& budget, std::string_view sign, const Object& left, const Object& right) {
@@ -193,18 +196,18 @@ struct Bounds {
 
 // Finds the bounds as Python's slice.indices() does.
 Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
-  const auto index = [](const Object& object) {
+  const auto read_index = [](const Object& object) {
     const auto number = object.integer();
     if (!number) fail("slice indices must be integers or None or have an __index__ method");
     return *number;
   };
-  const std::int64_t by = step.is_none() ? 1 : index(step);
+  const std::int64_t by = step.is_none() ? 1 : read_index(step);
   if (by == 0) fail("slice step cannot be zero");
   const std::int64_t least = by < 0 ? -1 : 0;
   const std::int64_t most = by < 0 ? length - 1 : length;
   const auto clamp_index = [&](const Object& object, std::int64_t otherwise) {
     if (object.is_none()) return otherwise;
-    std::int64_t at = index(object);
+    std::int64_t at = read_index(object);
     if (at < 0) return std::max(least, at + length);
     return std::min(at, most);
   };
@@ -241,10 +244,10 @@ Object slice_object(Budget& budget, const Object& object, const Object& start, c
   if (const auto* range = object.get_if<RangeObject>()) {
     const Bounds bounds = find_bounds(range->size(), start, stop, step);
     std::int64_t by = 0;
-    if (__builtin_mul_overflow(range->step, bounds.step, &by)) refuse_large();
+    if (__builtin_mul_overflow(range->step, bounds.step, &by)) fail_too_large();
     return RangeObject{range->at(bounds.start), range->at(bounds.stop), by};
   }
-  fail(fmt::format("'{}' object is not subscriptable", name_type(object)));
+  fail(fmt::format("'{}' object is not subscriptable", get_type_name(object)));
 }
 
 // The following functions compare objects.
@@ -352,7 +355,8 @@ bool is_less(Budget& budget, const Object& left, const Object& right, std::strin
     }
     return from.size() < to.size();
   }
-  fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", sign, name_type(left), name_type(right)));
+  fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", sign, get_type_name(left),
+                   get_type_name(right)));
 }
 
 }  // namespace poise::jinja

@@ -15,7 +15,7 @@ class StatementParser {
  public:
   explicit StatementParser(std::string_view source) : in_(tokenize(source)), expressions_(in_) {}
 
-  Body parse_whole() {
+  Body parse_template() {
     Body body = parse_statements({});
     if (!in_.is(TokenKind::end)) in_.refuse("unexpected " + in_.describe());
     return body;
@@ -103,11 +103,11 @@ class StatementParser {
   }
 
   // Throws if a loop assigns to its own variable `loop`.
-  void require_not_loop(const Expression& target) const {
+  void check_not_loop(const Expression& target) const {
     if (in_loops_ == 0) return;
     if (target.kind == ExpressionKind::name && target.name == "loop")
       throw SyntaxFailure("'loop' cannot be assigned to in a loop", target.line);
-    for (const ExpressionPtr& part : target.operands) require_not_loop(*part);
+    for (const ExpressionPtr& part : target.operands) check_not_loop(*part);
   }
 
   StatementPtr parse_loop() {
@@ -115,7 +115,7 @@ class StatementParser {
     in_.next();
     ++in_loops_;
     made.target = expressions_.parse_target(false, "in");
-    require_not_loop(*made.target);
+    check_not_loop(*made.target);
     in_.expect_name("in");
     made.value = expressions_.parse_tuple(ExpressionParser::Items::without_condition, "recursive");
     if (in_.skip_name("if")) made.test = expressions_.parse_expression();
@@ -152,7 +152,7 @@ class StatementParser {
     Statement made = make_node(StatementKind::assign);
     in_.next();
     made.target = expressions_.parse_target(true);
-    require_not_loop(*made.target);
+    check_not_loop(*made.target);
     if (in_.skip_symbol("=")) {
       made.value = expressions_.parse_tuple();
       return finish_node(std::move(made));
@@ -191,14 +191,14 @@ class StatementParser {
       if (in_.skip_symbol("=")) {
         parameter.otherwise = expressions_.parse_expression();
       } else if (!made.parameters.empty() && made.parameters.back().otherwise) {
-        in_.refuse("a parameter without default follows one with it");
+        in_.refuse("a parameter without a default follows one that has a default");
       }
       made.parameters.push_back(std::move(parameter));
     }
     in_.expect_symbol(")");
   }
 
-  // Parses a body that cannot end a loop outside of it.
+  // Parses a body that cannot end a loop outside of it, and finds the special parameters that it uses.
   void parse_macro_body(Statement& made, std::string_view end) {
     const unsigned loops = std::exchange(loops_, 0);
     made.body = parse_whole_body(end);
@@ -270,13 +270,13 @@ class StatementParser {
   TokenStream in_;
   ExpressionParser expressions_;
   unsigned depth_ = 0;
-  unsigned loops_ = 0;     // loops that may be ended here
+  unsigned loops_ = 0;     // loops that a break here may end
   unsigned in_loops_ = 0;  // loops around this place, including loops around a macro that it is in
   std::set<std::string> blocks_;
 };
 
 }  // namespace
 
-Body parse(std::string_view source) { return StatementParser(source).parse_whole(); }
+Body parse(std::string_view source) { return StatementParser(source).parse_template(); }
 
 }  // namespace poise::jinja

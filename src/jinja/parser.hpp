@@ -47,7 +47,7 @@ class ExpressionParser {
   ExpressionPtr parse_postfix(ExpressionPtr expression);
   ExpressionPtr parse_filters_and_tests(ExpressionPtr expression);
   ExpressionPtr parse_subscript(ExpressionPtr expression);
-  ExpressionPtr parse_subscribed();
+  ExpressionPtr parse_subscript_content();
   ExpressionPtr parse_call(ExpressionPtr expression);
   ExpressionPtr parse_filter(ExpressionPtr expression);
   ExpressionPtr parse_test(ExpressionPtr expression);

@@ -1,4 +1,4 @@
-// Writes objects as Python's str(), repr() and json.dumps().
+// Writes objects as Python's str(), repr() and json.dumps() do.
 #include <algorithm>
 #include <cmath>
 
@@ -82,7 +82,7 @@ struct Shown {
                                 : fmt::format("range({}, {}, {})", range.start, range.stop, range.step));
   }
   void operator()(const DictView& view) const {
-    append(out, name_type(view));
+    append(out, get_type_name(view));
     append(out, "([");
     append_items(budget, out, read_items(budget, view));
     append(out, "])");
@@ -190,7 +190,7 @@ class JsonWriter {
     if (const Text* const text = value.text()) return write_text(*text);
     if (const auto* items = value.sequence()) return write_items(*items);
     if (const auto* dict = value.get_if<DictPtr>()) return write_entries(**dict);
-    fail(fmt::format("Object of type {} is not JSON serializable", name_type(value)));
+    fail(fmt::format("Object of type {} is not JSON serializable", get_type_name(value)));
   }
 
   Text out;
@@ -240,7 +240,7 @@ class JsonWriter {
     if (const auto* truth = key.get_if<bool>()) return Text{*truth ? "true" : "false"};
     if (const auto* whole = key.get_if<std::int64_t>()) return Text{std::to_string(*whole)};
     if (const auto* real = key.get_if<double>()) return Text{write_number(*real)};
-    fail(fmt::format("keys must be str, int, float, bool or None, not {}", name_type(key)));
+    fail(fmt::format("keys must be str, int, float, bool or None, not {}", get_type_name(key)));
   }
 
   void write_entries(const Dict& dict) {

@@ -17,7 +17,7 @@ class ScopeSearch {
   void search(const Body& whole) {
     Level level{nullptr};
     search_scope(level, whole);
-    if (has_blocks_) result_.unset_.clear();  // a block sees nothing of the scopes around it
+    if (has_blocks_) result_.unset_.clear();  // a block does not see the scopes around it
   }
 
  private:
@@ -28,7 +28,7 @@ class ScopeSearch {
   struct Level {
     const Level* parent;
     std::unordered_map<Name, Start> refs = {};
-    unsigned branches = 0;  // how many contain the statement that is read
+    unsigned branches = 0;  // the number of branches around the current statement
   };
 
   static bool is_known(const Level* level, Name name) {
@@ -37,25 +37,25 @@ class ScopeSearch {
     }
     return false;
   }
-  static void read_name(Level& level, Name name) {
+  static void record_use(Level& level, Name name) {
     if (!is_known(&level, name)) level.refs.emplace(name, Start::outer);
   }
-  // Records that a statement sets a name. A name that only a branch sets is not undefined at the beginning.
-  static void write_name(Level& level, Name name) {
+  // A name that only a branch sets is not undefined at the beginning.
+  static void record_assignment(Level& level, Name name) {
     if (level.refs.contains(name)) return;
     level.refs.emplace(name, level.branches > 0 || is_known(level.parent, name) ? Start::outer : Start::unset);
   }
   static void add_parameter(Level& level, Name parameter) { level.refs.emplace(parameter, Start::outer); }
 
-  static void read(Level& level, const std::vector<ExpressionPtr>& all) {
-    for (const ExpressionPtr& expression : all) read(level, expression);
+  static void record_uses(Level& level, const std::vector<ExpressionPtr>& all) {
+    for (const ExpressionPtr& expression : all) record_uses(level, expression);
   }
-  static void read(Level& level, const ExpressionPtr& expression) {
-    if (expression) read(level, *expression);
+  static void record_uses(Level& level, const ExpressionPtr& expression) {
+    if (expression) record_uses(level, *expression);
   }
-  static void read(Level& level, const Expression& expression) {
-    if (expression.kind == ExpressionKind::name) read_name(level, expression.name);
-    for_each_part(expression, [&](const Expression& part) { read(level, part); });
+  static void record_uses(Level& level, const Expression& expression) {
+    if (expression.kind == ExpressionKind::name) record_use(level, expression.name);
+    for_each_part(expression, [&](const Expression& part) { record_uses(level, part); });
   }
 
   template <typename Use>
@@ -63,36 +63,38 @@ class ScopeSearch {
     if (target.kind != ExpressionKind::tuple) return use(target);
     for (const ExpressionPtr& part : target.operands) for_each_target(*part, use);
   }
-  static void write(Level& level, const Expression& target) {
+  static void record_assignments(Level& level, const Expression& target) {
     for_each_target(target, [&](const Expression& to) {
-      to.kind == ExpressionKind::member ? read_name(level, to.name) : write_name(level, to.name);
+      to.kind == ExpressionKind::member ? record_use(level, to.name) : record_assignment(level, to.name);
     });
   }
   static void add_parameter(Level& level, const Expression& target) {
     for_each_target(target, [&](const Expression& to) { add_parameter(level, to.name); });
   }
 
-  static void read(Level& level, const Body& body) {
-    for (const auto& statement : body) read(level, *statement);
+  static void record_uses(Level& level, const Body& body) {
+    for (const auto& statement : body) record_uses(level, *statement);
   }
-  static void read(Level& level, const Statement& statement) {
+  static void record_uses(Level& level, const Statement& statement) {
     switch (statement.kind) {
       case StatementKind::branches:
         ++level.branches;
         for (const Branch& branch : statement.branches) {
-          read(level, branch.test);
-          read(level, branch.body);
+          record_uses(level, branch.test);
+          record_uses(level, branch.body);
         }
         --level.branches;
         return;
-      case StatementKind::assign: read(level, statement.value); return write(level, *statement.target);
-      case StatementKind::assign_block: return write(level, *statement.target);
-      case StatementKind::macro: return write_name(level, statement.name);
+      case StatementKind::assign:
+        record_uses(level, statement.value);
+        return record_assignments(level, *statement.target);
+      case StatementKind::assign_block: return record_assignments(level, *statement.target);
+      case StatementKind::macro: return record_assignment(level, statement.name);
       case StatementKind::output:
-      case StatementKind::with: return read(level, statement.values);
+      case StatementKind::with: return record_uses(level, statement.values);
       case StatementKind::loop:
       case StatementKind::call_block:
-      case StatementKind::filter_block: return read(level, statement.value);
+      case StatementKind::filter_block: return record_uses(level, statement.value);
       case StatementKind::scope:
       case StatementKind::end_loop:
       case StatementKind::next_item: return;
@@ -100,7 +102,7 @@ class ScopeSearch {
   }
 
   void search_scope(Level& level, const Body& body) {
-    read(level, body);
+    record_uses(level, body);
     for (const auto& [name, start] : level.refs) {
       if (start == Start::unset)
         result_.unset_[&body].emplace_back(name, make_undefined(fmt::format("'{}' is undefined", name)));
@@ -133,7 +135,7 @@ class ScopeSearch {
       case StatementKind::macro:
       case StatementKind::call_block:
         for (const Parameter& parameter : statement.parameters) add_parameter(inner, parameter.name);
-        for (const Parameter& parameter : statement.parameters) read(inner, parameter.otherwise);
+        for (const Parameter& parameter : statement.parameters) record_uses(inner, parameter.otherwise);
         return search_scope(inner, statement.body);
       case StatementKind::scope: has_blocks_ |= !statement.name.empty(); return search_scope(inner, statement.body);
       case StatementKind::assign_block:
@@ -178,8 +180,9 @@ bool uses_name(const Statement& macro, std::string_view name) { return is_used_i
 
 namespace {
 
-// Names where code is. An unknown filter or test is an error in hard code at once, and in soft code only when it runs.
-// As in jinja2's compiler, code inside a condition is soft, but the body of a loop, macro or block in it is hard again.
+// Distinguishes code in which an unknown filter or test is an error at once (hard) from code in which it is an error
+// only when it runs (soft). As in jinja2's compiler, code inside a condition is soft, but the body of a loop, macro or
+// block in it is hard again.
 enum class Place { soft, hard };
 
 void check_names(const Body& body, Place place);
@@ -220,6 +223,6 @@ void check_names(const Body& body, Place place) {
 
 }  // namespace
 
-void require_known_names(const Body& body) { check_names(body, Place::hard); }
+void check_known_names(const Body& body) { check_names(body, Place::hard); }
 
 }  // namespace poise::jinja

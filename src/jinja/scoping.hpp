@@ -1,6 +1,6 @@
 // Finds the names of a scope that are undefined at its beginning, even if the conversation has a variable of that name.
-// Jinja decides this before a template runs: the scope sets the name before it reads it, and no outer scope mentions
-// it. Inner scopes see the undefined name, too.
+// Jinja decides this before a template runs. A name is undefined if the scope sets it before reading it, and no outer
+// scope mentions it. Inner scopes see the undefined name, too.
 #pragma once
 
 #include <string>
@@ -38,6 +38,6 @@ bool uses_name(const Statement& macro, std::string_view name);
 
 // Throws SyntaxFailure for the first filter or test that does not exist, whether it runs or not. Those in `if` and in
 // `a if b else c` may be missing, as in jinja2: a template may ask first ("is filter"). They fail when they run.
-void require_known_names(const Body& body);
+void check_known_names(const Body& body);
 
 }  // namespace poise::jinja

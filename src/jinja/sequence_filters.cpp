@@ -13,7 +13,7 @@ namespace {
 
 Object filter_length(Interpreter&, const Object& value, Parameters&) {
   const auto length = find_length(value);
-  if (!length) fail(fmt::format("object of type '{}' has no len()", name_type(value)));
+  if (!length) fail(fmt::format("object of type '{}' has no len()", get_type_name(value)));
   return static_cast<std::int64_t>(*length);
 }
 
@@ -22,13 +22,13 @@ Object filter_first(Interpreter& in, const Object& value, Parameters&) {
   return items.empty() ? make_undefined("No first item, sequence was empty.") : items.front();
 }
 
-void require_reversible(const Object& value) {
+void check_reversible(const Object& value) {
   if (value.is<IteratorPtr>() || !is_iterable(value))
-    fail(fmt::format("'{}' object is not reversible", name_type(value)));
+    fail(fmt::format("'{}' object is not reversible", get_type_name(value)));
 }
 
 Object filter_last(Interpreter& in, const Object& value, Parameters&) {
-  require_reversible(value);
+  check_reversible(value);
   const std::vector<Object> items = read_items(in.budget(), value);
   return items.empty() ? make_undefined("No last item, sequence was empty.") : items.back();
 }
@@ -109,7 +109,7 @@ Object filter_dictsort(Interpreter& in, const Object& value, Parameters& given) 
     fail("You can only sort by either \"key\" or \"value\"");
   if (value.is_undefined()) fail_undefined(value);
   const auto* const dict = value.get_if<DictPtr>();
-  if (dict == nullptr) fail(fmt::format("'{}' object has no attribute 'items'", name_type(value)));
+  if (dict == nullptr) fail(fmt::format("'{}' object has no attribute 'items'", get_type_name(value)));
   const Key key(in, by_key ? 0 : 1, with_case);
   std::vector<Object> items = read_items(in.budget(), DictView{DictView::Of::items, *dict});
   std::vector<Object> keys;
@@ -131,7 +131,7 @@ Object filter_unique(Interpreter& in, const Object& value, Parameters& given) {
   std::vector<Object> result;
   for (Object& item : read_items(in.budget(), value)) {
     const Object of_item = key(item);
-    require_hash(of_item);
+    check_hashable(of_item);
     if (seen.find(in.budget(), of_item) != nullptr) continue;
     seen.set(in.budget(), of_item, nullptr);
     result.push_back(std::move(item));
@@ -167,14 +167,14 @@ Object filter_sum(Interpreter& in, const Object& value, Parameters& given) {
   return total;
 }
 
-std::int64_t require_integer(Parameters& given, std::string_view name) {
+std::int64_t read_required_integer(Parameters& given, std::string_view name) {
   const auto number = given.require(name).integer();
   if (!number) fail(fmt::format("'{}' has to be an integer", name));
   return *number;
 }
 
 Object filter_batch(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t count = require_integer(given, "linecount");
+  const std::int64_t count = read_required_integer(given, "linecount");
   const Object fill = given.read("fill_with").value_or(nullptr);
   std::vector<Object> batches;
   std::vector<Object> batch;
@@ -194,7 +194,7 @@ Object filter_batch(Interpreter& in, const Object& value, Parameters& given) {
 }
 
 Object filter_slice(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t count = require_integer(given, "slices");
+  const std::int64_t count = read_required_integer(given, "slices");
   const Object fill = given.read("fill_with").value_or(nullptr);
   const std::vector<Object> items = read_items(in.budget(), value);
   if (count == 0) fail("integer division or modulo by zero");

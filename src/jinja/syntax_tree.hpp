@@ -106,7 +106,7 @@ struct Statement {
   ExpressionPtr value = {};
   ExpressionPtr test = {};
   bool is_recursive = false;
-  // These say which of "caller", "kwargs" and "varargs" the body of a macro or caller uses.
+  // These state which of "caller", "kwargs" and "varargs" the body of a macro or caller uses.
   bool takes_caller = false;
   bool takes_keywords = false;
   bool takes_more = false;

@@ -43,7 +43,7 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
   if (!is_utf8(source)) throw Error(ErrorKind::invalid_file, name_ + ": it is not UTF-8");
   try {
     parsed_ = std::make_unique<const Parsed>(parse(source));
-    require_known_names(parsed_->body);
+    check_known_names(parsed_->body);
   } catch (const SyntaxFailure& failure) {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: line {}: {}", name_, failure.line, failure.what()));
   }

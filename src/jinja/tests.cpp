@@ -21,7 +21,7 @@ bool is_divisible(Interpreter& in, const Object& value, Parameters& given) {
 }
 bool is_defined(Interpreter&, const Object& value, Parameters&) { return !value.is_undefined(); }
 bool is_not_defined(Interpreter&, const Object& value, Parameters&) { return value.is_undefined(); }
-bool is_nothing(Interpreter&, const Object& value, Parameters&) { return value.is_none(); }
+bool is_none_value(Interpreter&, const Object& value, Parameters&) { return value.is_none(); }
 bool is_boolean(Interpreter&, const Object& value, Parameters&) { return value.is<bool>(); }
 bool is_false_value(Interpreter&, const Object& value, Parameters&) {
   return value.is<bool>() && !*value.get_if<bool>();
@@ -53,11 +53,11 @@ bool is_escaped(Interpreter&, const Object& value, Parameters&) {
 bool is_same_as(Interpreter&, const Object& value, Parameters& given) { return is_same(value, given.require("other")); }
 bool is_in(Interpreter& in, const Object& value, Parameters& given) { return in.contains(given.require("seq"), value); }
 bool is_filter_name(Interpreter&, const Object& value, Parameters&) {
-  require_hash(value);
+  check_hashable(value);
   return value.text() != nullptr && find_filter(value.text()->bytes) != nullptr;
 }
 bool is_test_name(Interpreter&, const Object& value, Parameters&) {
-  require_hash(value);
+  check_hashable(value);
   return value.text() != nullptr && find_test(value.text()->bytes) != nullptr;
 }
 
@@ -81,7 +81,7 @@ Test find_test(std::string_view name) {
       {"divisibleby", is_divisible},
       {"defined", is_defined},
       {"undefined", is_not_defined},
-      {"none", is_nothing},
+      {"none", is_none_value},
       {"boolean", is_boolean},
       {"false", is_false_value},
       {"true", is_true_value},

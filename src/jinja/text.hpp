@@ -1,5 +1,5 @@
-// Each byte of a template's texts has a mark: input or template. Special tokens are found in text of the template, not
-// in text of a message.
+// Each byte of a template's texts has a mark: input or template. The tokenizer finds special tokens in text of the
+// template, not in text of a message.
 //
 // Positions count bytes, unless a name contains "character" or "index": Python counts characters. All texts are
 // well-formed UTF-8.

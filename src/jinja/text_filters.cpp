@@ -1,4 +1,4 @@
-// Filters that return texts.
+// These filters return texts.
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
@@ -71,7 +71,7 @@ Object filter_indent(Interpreter& in, const Object& value, Parameters& given) {
   const bool blank = given.read_truth("blank", false);
   if (value.is_undefined()) fail_undefined(value);
   if (value.text() == nullptr)
-    fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", name_type(value)));
+    fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", get_type_name(value)));
   Text indent;
   if (width.text() != nullptr) {
     indent = *width.text();
@@ -105,7 +105,7 @@ Object filter_truncate(Interpreter& in, const Object& value, Parameters& given) 
   const std::int64_t leeway = given.read_integer("leeway", 5);
   if (end.text() == nullptr) fail("the end of filter 'truncate' has to be a text");
   const auto given_size = find_length(value);
-  if (!given_size) fail(fmt::format("object of type '{}' has no len()", name_type(value)));
+  if (!given_size) fail(fmt::format("object of type '{}' has no len()", get_type_name(value)));
   const auto end_length = static_cast<std::int64_t>(count_characters(end.text()->bytes));
   if (length < end_length) fail(fmt::format("expected length >= {}, got {}", end_length, length));
   if (leeway < 0) fail(fmt::format("expected leeway >= 0, got {}", leeway));

@@ -10,13 +10,13 @@
 namespace poise::jinja {
 namespace {
 
-// Names the range of bytes in which str.find() and similar methods search. Their arguments `start` and `end` count
+// Holds the range of bytes in which str.find() and similar methods search. Their arguments `start` and `end` count
 // characters.
 struct Window {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t first = 0;  // the index of its first character
-  bool is_empty = false;  // the part starts beyond its end, so that not even "" is found in it
+  bool is_empty = false;  // true if it starts beyond its end, so that not even "" is in it
 };
 
 Window read_window(const Text& text, Parameters& given) {
@@ -83,7 +83,7 @@ Object has_affix(Interpreter&, const Object& self, Parameters& given) {
     if (object.text() == nullptr) {
       if (object.is_undefined()) fail_undefined(object);
       fail(fmt::format("{} first arg must be str or a tuple of str, not {}", kAtEnd ? "endswith" : "startswith",
-                       name_type(object)));
+                       get_type_name(object)));
     }
     const std::string_view part = object.text()->view();
     return !window.is_empty && (kAtEnd ? inside.ends_with(part) : inside.starts_with(part));
@@ -109,7 +109,7 @@ Object split_text(Interpreter& in, const Object& self, Parameters& given) {
   const std::int64_t most = given.read_integer("maxsplit", -1);
   if (separator.is_undefined()) fail_undefined(separator);
   if (!separator.is_none() && separator.text() == nullptr)
-    fail(fmt::format("must be str or None, not {}", name_type(separator)));
+    fail(fmt::format("must be str or None, not {}", get_type_name(separator)));
   in.budget().charge(self.text()->size(), 64);
   return make_list(in.budget(),
                    split(*self.text(), separator.text(), most < 0 ? std::nullopt : std::optional(most), kFromRight));
@@ -139,7 +139,7 @@ Object join(Interpreter& in, const Object& self, Parameters& given) {
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].text() == nullptr)
-      fail(fmt::format("sequence item {}: expected str instance, {} found", i, name_type(items[i])));
+      fail(fmt::format("sequence item {}: expected str instance, {} found", i, get_type_name(items[i])));
   }
   return join_texts(in.budget(), *self.text(), items);
 }

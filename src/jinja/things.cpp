@@ -32,7 +32,7 @@ std::string Loop::describe() const { return fmt::format("<LoopContext {}/{}>", i
 
 Object Loop::call(Interpreter& in, Parameters& parameters) {
   if (!loop_.is_recursive) fail("The loop must have the 'recursive' marker to be called recursively.");
-  parameters.name_call("loop()");
+  parameters.set_call_name("loop()");
   const Object over = parameters.require("iterable");
   const ScopePtr scope = scope_.lock();
   if (!scope) fail("the loop has ended");

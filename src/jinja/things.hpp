@@ -1,4 +1,4 @@
-// Objects with calls or attributes: macros, loops, functions, methods.
+// Declares objects with calls or attributes: macros, loops, functions, methods.
 #pragma once
 
 #include <functional>
@@ -60,7 +60,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::size_t index_ = 0;
   bool has_ended_ = false;
   unsigned object_depth_;
-  std::optional<std::vector<Object>> last_;  // argument of the last changed()
+  std::optional<std::vector<Object>> last_;  // the arguments of the last changed()
 };
 
 // Represents a built-in function, or a method with its object.
@@ -74,7 +74,7 @@ class Function final : public Thing {
   std::string describe() const override { return "<function " + name_ + ">"; }
   unsigned depth() const override { return depth_; }
   Object call(Interpreter& in, Parameters& parameters) override {
-    parameters.name_call(name_ + "()");
+    parameters.set_call_name(name_ + "()");
     return body_(in, parameters);
   }
 
@@ -96,16 +96,15 @@ Method find_sequence_method(std::string_view name);
 // Returns dict.fromkeys(keys, value=None).
 Object make_dict_from_keys(Interpreter& in, const Object& self, Parameters& given);
 
-// Adds namespace(), dict(), range(), cycler(), joiner() and the others.
+// Adds the functions that every template has: namespace(), dict(), range(), ...
 void add_functions(Interpreter& in, Scope& globals);
 
 // Filters and methods of texts use the following functions.
 
 enum class Sides { left, right, both };
-// Removes the characters of a set at the left, the right or both ends of a text. Null stands for white
-// space.
+// Removes the characters of a set at the left, the right or both ends of a text. A null set stands for white space.
 Text strip_text(const Text& text, const Text* set, Sides sides);
-// Splits a text at a separator, or at white space if there is none; at most `most` times.
+// Splits a text at a separator, or at white space if it is null; at most `most` times, or without a limit.
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> most, bool from_right);
 std::vector<Text> split_lines(const Text& text, bool with_ends);
 Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);
@@ -113,7 +112,7 @@ Text join_texts(Budget& budget, const Text& separator, const std::vector<Object>
 // Pads a text to a width in characters.
 Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides);
 Text capitalize_text(const Text& text);
-// Each function decides as Python's str.islower() or str.isupper() does.
+// Returns what Python's str.islower() returns, or for Case::upper what str.isupper() returns.
 bool has_case(const Text& text, Case which);
 
 }  // namespace poise::jinja
