@@ -70,8 +70,8 @@ class AdapterReader {
 
   Adapter read() {
     read_keys();
-    for (const Tensor& tensor : file_.tensors()) sort_tensor(tensor);
-    for (const auto& [name, pair] : pairs_) add(name, pair);
+    for (const Tensor& tensor : file_.tensors()) collect_tensor(tensor);
+    for (const auto& [name, pair] : pairs_) add_pair(name, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back(
           "the adapter has no matrices: expected tensors whose names end in .lora_a and .lora_b");
@@ -102,7 +102,7 @@ class AdapterReader {
                          file_.card.model_type));
   }
 
-  void sort_tensor(const Tensor& tensor) {
+  void collect_tensor(const Tensor& tensor) {
     const std::string_view name = tensor.name;
     for (const std::string_view ending : {kLeft, kRight}) {
       if (!name.ends_with(ending)) continue;
@@ -113,7 +113,7 @@ class AdapterReader {
     adapter_.whole.push_back(tensor);
   }
 
-  void add(const std::string& name, const ThinMatrices& pair) {
+  void add_pair(const std::string& name, const ThinMatrices& pair) {
     TensorName known{name};
     if (architecture_ != nullptr) {
       if (auto found = find_poise_name(*architecture_, name)) known = *std::move(found);
@@ -128,7 +128,7 @@ class AdapterReader {
     }
   }
 
-  // Returns why a pair does not fit together. The embedding's A is stored transposed.
+  // Returns why a pair does not fit together; std::nullopt if it does. The embedding's A is stored transposed.
   static std::optional<std::string> find_pair_fault(const std::string& name, const ThinMatrices& pair) {
     if (name != kEmbedding || pair.right == nullptr || pair.right->shape.size() != 2)
       return pair.find_fault("lora_b", "lora_a");
@@ -226,7 +226,7 @@ struct Pairs {
 
 class AdapterMaker {
  public:
-  // `family` knows the names of the adapter's matrices; `base` is the text model of a multimodal base.
+  // `family` has the names of the adapter's matrices; `base` is the text model of a multimodal base.
   AdapterMaker(const Adapter& adapter, const Model& base, const Family& family)
       : adapter_(adapter), base_(base), family_(family), architecture_(find_family_architecture(base.card.model_type)) {
     if (architecture_ == nullptr)
@@ -244,7 +244,7 @@ class AdapterMaker {
     std::vector<std::string_view> strangers;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
       if (const auto name = find_gguf_name(*architecture_, find_table_name(family_, matrix.name))) {
-        add(matrix, *name);
+        add_matrix(matrix, *name);
       } else {
         strangers.push_back(matrix.name);
       }
@@ -266,8 +266,8 @@ class AdapterMaker {
                               adapter_.whole.front().name));
   }
 
-  // Refuses matrices for which llama.cpp loads an adapter and then ignores it, or stops. It reads the A of an embedding
-  // transposed, and stops when the embedding is the output matrix, too.
+  // Throws unsupported for matrices whose adapter llama.cpp loads and then ignores, or at which it stops. llama.cpp
+  // reads the A of an embedding transposed, and stops when the embedding is the output matrix, too.
   void require_applied_matrices() const {
     const bool is_tied = base_.config->tie_word_embeddings;
     const std::optional<DecoderPlan> plan = find_known_plan(base_);
@@ -300,22 +300,22 @@ class AdapterMaker {
     alpha_ = most == counts.end() ? 1 : most->first;
   }
 
-  void add(const AdaptedMatrix& matrix, const TensorName& name) {
+  void add_matrix(const AdaptedMatrix& matrix, const TensorName& name) {
     if (name.change == Change::plus_one)
       throw Error(ErrorKind::unsupported, fmt::format("{}: llama.cpp has no matrix of this name", matrix.name));
     Tensor left = matrix.change.left;
     Tensor right = matrix.change.right;
-    const auto turn = [&] {
+    const auto transpose_both = [&] {
       std::swap(left, right);
       left = transpose_view(make_dense_tensor(left));
       right = transpose_view(make_dense_tensor(right));
     };
     if (name.name == kEmbedding) {
       // Both matrices of the embedding are those of its transpose, and A is transposed once more.
-      if (!matrix.change.transposed) turn();
+      if (!matrix.change.transposed) transpose_both();
       right = transpose_view(make_dense_tensor(right));
     } else if (matrix.change.transposed != (name.change == Change::transposed)) {
-      turn();
+      transpose_both();
     }
     if (name.change == Change::queries || name.change == Change::keys)
       left = apply_change(make_dense_tensor(left), name.change, hyperparameters_.heads);
@@ -391,7 +391,7 @@ class AdapterMaker {
   Hyperparameters hyperparameters_;
   double alpha_ = 1;
   std::map<std::string, Pairs> pairs_;
-  std::vector<std::string> order_;  // of the names in pairs_
+  std::vector<std::string> order_;  // the names in pairs_, in the order of the adapter
   Model model_;
 };
 

@@ -51,7 +51,7 @@ Count count_parameters(const std::vector<CountedTensor>& tensors) {
 }
 
 // Formats a number of parameters with at least two digits: "8.0B", "124M".
-std::string format_rounded(std::uint64_t parameters) {
+std::string format_parameter_count(std::uint64_t parameters) {
   struct Unit {
     double above;
     std::string_view suffix;
@@ -67,13 +67,14 @@ std::string format_rounded(std::uint64_t parameters) {
 
 std::string make_size_label(const Count& count) {
   if (count.all == 0) return {};
-  return count.experts == 0 ? format_rounded(count.all)
-                            : fmt::format("{}x{}", count.experts, format_rounded(count.shared + count.of_one_expert));
+  return count.experts == 0
+             ? format_parameter_count(count.all)
+             : fmt::format("{}x{}", count.experts, format_parameter_count(count.shared + count.of_one_expert));
 }
 
-// Returns the name of a model's directory, or of its file without the extension; empty for a usual name ("model") that
-// does not name the model.
-std::string find_name(const std::filesystem::path& path) {
+// Returns the name of a model's directory, or of its file without the extension; empty for names such as "model", which
+// do not name the model.
+std::string find_name_in_path(const std::filesystem::path& path) {
   if (path.empty()) return {};
   std::error_code ignored;
   const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
@@ -84,7 +85,7 @@ std::string find_name(const std::filesystem::path& path) {
   return is_usual || !is_utf8(name) ? std::string() : name;
 }
 
-std::string find_given_name(const Model& model) {
+std::string find_name_attribute(const Model& model) {
   const auto* text = model.attributes.get_if<std::string>("general.name");
   return text == nullptr ? std::string() : *text;
 }
@@ -104,13 +105,13 @@ class GeneralWriter {
     write_identity();
     for (const auto& [key, name] : {std::pair("source.url", "url"), std::pair("source.doi", "doi"),
                                     std::pair("source.uuid", "uuid"), std::pair("source.repo_url", "repo_url")})
-      write_text(key, find_stated({name, std::string("model_") + name}));
+      write_text(key, find_first_value({name, std::string("model_") + name}));
     write_sources("base_model", find_base_models());
     write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
-    // Readers keep the keys above as attributes, which a writer writes first. So fields of the card are written after
-    // them, here too, and the order stays.
+    // A reader keeps the keys above as attributes, which a writer writes before the card's fields. The same order here
+    // keeps the file the same when it is read and written again.
     write_text("author", card_.author);
     write_license();
     write_text("uuid", card_.uuid);
@@ -129,7 +130,7 @@ class GeneralWriter {
     }
     return {};
   }
-  std::string find_stated(std::initializer_list<std::string> keys) const {
+  std::string find_first_value(std::initializer_list<std::string> keys) const {
     const std::vector<std::string> values = find_values(keys);
     return values.empty() ? std::string() : values.front();
   }
@@ -159,20 +160,20 @@ class GeneralWriter {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
     if (text != nullptr && std::ranges::count(*text, '/') <= 1) names.push_back(parse_name(*text, count_.all));
-    names.push_back(parse_name(find_name(model_.origin.path), count_.all));
-    const auto first = [&](std::initializer_list<std::string> keys, std::string NameParts::*part) {
-      std::string found = find_stated(keys);
+    names.push_back(parse_name(find_name_in_path(model_.origin.path), count_.all));
+    const auto find_first = [&](std::initializer_list<std::string> keys, std::string NameParts::*part) {
+      std::string found = find_first_value(keys);
       for (const NameParts& name : names) {
         if (found.empty()) found = name.*part;
       }
       return found;
     };
-    name_ = find_stated({"name", "model_name"});
+    name_ = find_first_value({"name", "model_name"});
     for (const NameParts& parts : names) {
       if (name_.empty()) name_ = make_title(parts.name);
     }
     if (out_.has(make_key("name"))) {
-      name_ = find_given_name(model_);
+      name_ = find_name_attribute(model_);
     } else if (const std::string_view missing = find_missing_token(name_); !missing.empty()) {
       losses_.push_back(
           fmt::format("general.name is left out: llama.cpp cannot load a model of the name \"{}\" whose vocabulary "
@@ -181,12 +182,12 @@ class GeneralWriter {
       name_.clear();
     }
     write_text("name", name_);
-    write_text("version", first({"version", "model_version"}, &NameParts::version));
-    write_text("organization", first({"organization", "model_organization"}, &NameParts::organization));
-    write_text("finetune", first({"finetune", "model_finetune"}, &NameParts::finetune));
-    write_text("basename", first({"basename", "model_basename", "model_type"}, &NameParts::basename));
-    write_text("description", find_stated({"description", "model_description"}));
-    const std::string label = first({"size_label", "model_size_label"}, &NameParts::size_label);
+    write_text("version", find_first({"version", "model_version"}, &NameParts::version));
+    write_text("organization", find_first({"organization", "model_organization"}, &NameParts::organization));
+    write_text("finetune", find_first({"finetune", "model_finetune"}, &NameParts::finetune));
+    write_text("basename", find_first({"basename", "model_basename", "model_type"}, &NameParts::basename));
+    write_text("description", find_first_value({"description", "model_description"}));
+    const std::string label = find_first({"size_label", "model_size_label"}, &NameParts::size_label);
     write_text("size_label", label.empty() ? make_size_label(count_) : label);
   }
 
@@ -208,8 +209,8 @@ class GeneralWriter {
   void write_license() {
     const std::vector<std::string> licenses = find_values({"license"});
     const bool is_same = !licenses.empty() && licenses.front() == card_.license;
-    write_text("license.name", find_stated({"license_name"}));
-    write_text("license.link", find_stated({"license_link"}));
+    write_text("license.name", find_first_value({"license_name"}));
+    write_text("license.link", find_first_value({"license_link"}));
     write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
   }
 
@@ -264,14 +265,14 @@ class GeneralWriter {
 
   const Model& model_;
   const Card& card_;
-  FrontMatter front_matter_;  // the front matter of the model card
+  FrontMatter front_matter_;
   Count count_;
   KeyValues& out_;
   std::string name_;
   std::vector<std::string> losses_;
 };
 
-// Writes only the card: the other keys of a GGUF file are attributes, and tensors that no program runs have none.
+// Writes only the card's keys: the file's other keys are attributes, and tensors that no program runs need none.
 void write_card(const Card& card, KeyValues& out) {
   out.add_text_if_new("general.author", card.author);
   out.add_text_if_new("general.license", card.license);
@@ -289,7 +290,7 @@ WrittenGeneral write_general(const Model& model, bool is_known, const std::vecto
   if (is_known && !is_from_gguf(model)) {
     written = GeneralWriter(model, tensors, out).write();
   } else {
-    written.name = find_given_name(model);
+    written.name = find_name_attribute(model);
     write_card(model.card, out);
   }
   out.add_text_if_new(kCreatedKey, model.card.created_at);

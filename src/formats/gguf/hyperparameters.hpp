@@ -23,7 +23,7 @@ inline constexpr std::string_view kCausal = "attention.causal";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-// The key of rope_scaling for the same number, if it is not a part of what its type computes.
+// The key of rope_scaling for that factor, if the type of scaling does not compute it.
 inline constexpr std::string_view kPlainFactor = "attn_factor";
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // the name of rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
@@ -33,7 +33,7 @@ inline constexpr std::string_view kFull = "full_attention";
 inline constexpr double kClose = 1e-6;       // numbers that differ only by rounding to float32
 inline constexpr double kUsualScalar = 256;  // the default of query_pre_attn_scalar in Gemma 2 and 3
 
-// Keys of rope_scaling, for the types that llama.cpp computes from them.
+// Maps llama.cpp's keys to those of rope_scaling, for the types of scaling that llama.cpp computes from them.
 inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.factor", "factor", KeyRow::Kind::number},
     {kOriginalLength, "original_max_position_embeddings"},
@@ -43,10 +43,11 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
 });
 
-// The keys that llama.cpp requires in every file.
+// llama.cpp requires these keys in every file.
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 
+// Returns the architecture's own rows, then the shared rows with other keys.
 inline std::vector<KeyRow> list_key_rows(const Architecture& architecture) {
   std::vector<KeyRow> rows(architecture.keys.begin(), architecture.keys.end());
   for (const KeyRow& row : architecture.shared_keys) {
@@ -55,6 +56,7 @@ inline std::vector<KeyRow> list_key_rows(const Architecture& architecture) {
   return rows;
 }
 
+// Returns 0 for null, and for a value that is not an integer of 0 or more.
 inline std::uint64_t get_integer(const Value* value) {
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return number == nullptr ? 0 : *number;
@@ -70,9 +72,9 @@ inline bool has_kind(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
 }
 
-// Holds factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
-// computes them from `rope_scaling` of type llama3, or lists them there for type longrope. Each list has one factor for
-// each rotated pair of a head, or is empty.
+// Holds factors of rotary embeddings. llama.cpp divides each frequency by its factor, and reads the factors from
+// tensors. transformers computes them from `rope_scaling` of type llama3, or lists them there for type longrope. Each
+// list has a factor for each rotated pair of a head, or is empty.
 struct RopeFactors {
   std::vector<float> every;
   std::vector<float> long_contexts;
@@ -95,7 +97,7 @@ inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
 std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
 // Returns the rope_scaling that is equivalent to rope_freqs.weight: type llama3 with the numbers of Llama 3.1 to 3.3 if
-// they match, else type longrope with one list for all contexts. std::nullopt if all factors are 1.
+// they match, else type longrope with one list for all contexts. std::nullopt if there are no factors, or all are 1.
 std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& factors, double theta,
                                                   std::uint64_t positions);
 
@@ -112,13 +114,14 @@ const Architecture* find_file_architecture(const Entries& entries, std::string_v
 
 Heads read_heads(const Entries& entries, const Architecture& architecture);
 
-// Removes the entries that are keys of config.json, and returns them as that configuration. `model` has the file's
-// tensors under transformers' names; `factors` are tensors that become configuration.
+// Removes the entries that have keys of config.json, and returns them as this configuration. `model` has the file's
+// tensors under transformers' names; `factors` come from tensors that belong to the configuration.
 Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
                           const RopeFactors& factors);
 
-// Returns the reason why extract_config() leaves out required hyperparameters: a sentence that names the file's key.
-// std::nullopt if it leaves out no such key. Requires: extract_config() has not removed the entries.
+// Returns why extract_config() leaves out a hyperparameter, as a sentence: the value of a key is of another kind, or a
+// required key is missing. std::nullopt if there is no such key. Requires: extract_config() has not removed the
+// entries.
 std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // Holds a model's configuration as entries and tensors of GGUF.

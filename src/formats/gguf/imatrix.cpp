@@ -27,8 +27,8 @@ constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
 constexpr std::string_view kChunkSize = "imatrix.chunk_size";
-constexpr std::uint64_t kMostTimes =
-    4;  // the limit of memory, as a multiple of the file's size: tensors may share bytes, or be codes
+// The limit of memory is this multiple of the file's size, because tensors may share bytes or be codes.
+constexpr std::uint64_t kMostTimes = 4;
 
 std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
@@ -53,10 +53,10 @@ void add_entry(Imatrix& to, std::string name, std::vector<double> sums, std::vec
   to.entries.emplace(std::move(name), ImatrixEntry{std::move(sums), std::move(counts)});
 }
 
-Imatrix read_gguf(const std::filesystem::path& path) {
+Imatrix read_gguf_imatrix(const std::filesystem::path& path) {
   const Model model = open(path);
   std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
-  const auto read = [&](const Tensor& tensor) {
+  const auto read_doubles = [&](const Tensor& tensor) {
     const std::uint64_t count = *element_count(tensor.shape);
     if (count > left) {
       throw Error(
@@ -76,8 +76,8 @@ Imatrix read_gguf(const std::filesystem::path& path) {
     if (counts == nullptr)
       throw Error(ErrorKind::invalid_file, fmt::format("imatrix: tensor {}{} is missing", name, kCounts),
                   path.string());
-    std::vector<double> sums = read(tensor);
-    std::vector<double> numbers = read(*counts);
+    std::vector<double> sums = read_doubles(tensor);
+    std::vector<double> numbers = read_doubles(*counts);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("imatrix: {}: expected a multiple of the {} counts, found {} sums", name, numbers.size(),
@@ -99,10 +99,10 @@ Imatrix read_gguf(const std::filesystem::path& path) {
 
 // Reads a file in the older format, which has mean squares times calls. A call is a chunk, whose size the file does not
 // state.
-Imatrix read_older(const std::filesystem::path& path) {
+Imatrix read_older_imatrix(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   ByteReader in(*source, "imatrix");
-  const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
+  const auto read_length = [&](std::string_view field, std::uint64_t least_bytes) {
     const std::uint64_t at = in.position();
     const std::int32_t found = in.read_i32(field);
     if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes)
@@ -111,12 +111,12 @@ Imatrix read_older(const std::filesystem::path& path) {
   };
   Imatrix imatrix;
   const auto chunk = static_cast<double>(imatrix.chunk_size);
-  const std::uint64_t entries = length("entries", 12);
+  const std::uint64_t entries = read_length("entries", 12);
   for (std::uint64_t i = 0; i < entries; ++i) {
     const auto scope = in.open_scope("entry", static_cast<std::int64_t>(i));
-    std::string name(in.read_text(length("name length", 1), "name"));
+    std::string name(in.read_text(read_length("name length", 1), "name"));
     const std::int32_t calls = std::max(1, in.read_i32("calls"));
-    std::vector<double> sums(static_cast<std::size_t>(length("values", sizeof(float))));
+    std::vector<double> sums(static_cast<std::size_t>(read_length("values", sizeof(float))));
     for (double& sum : sums) {
       const auto value = static_cast<double>(in.read_f32("value"));
       require_weight(name, value, path.string());
@@ -127,14 +127,16 @@ Imatrix read_older(const std::filesystem::path& path) {
   const std::int32_t chunks = in.remaining() > 0 ? in.read_i32("chunks") : 0;
   if (chunks > 0) imatrix.stated_chunks = static_cast<std::uint64_t>(chunks);
   if (in.remaining() > 0) {
-    if (const std::string_view dataset = in.read_text(length("data set's length", 1), "data set"); !dataset.empty())
+    if (const std::string_view dataset = in.read_text(read_length("data set's length", 1), "data set");
+        !dataset.empty())
       imatrix.datasets.emplace_back(dataset);
   }
   return imatrix;
 }
 
-// Returns llama.cpp's name of a tensor, for a multimodal model that of its text model; std::nullopt without one.
-std::optional<gguf::TensorName> find_known_name(std::string_view tensor, std::string_view model_type) {
+// Returns llama.cpp's name of a tensor; for a multimodal model, of the tensor of its text model. std::nullopt if
+// llama.cpp has none.
+std::optional<gguf::TensorName> find_llama_cpp_name(std::string_view tensor, std::string_view model_type) {
   const Family* family = find_family(model_type);
   const bool is_multimodal = family != nullptr && !family->text_type.empty();
   const gguf::Architecture* architecture =
@@ -148,7 +150,7 @@ std::optional<gguf::TensorName> find_known_name(std::string_view tensor, std::st
 Imatrix read_imatrix(const std::filesystem::path& path) {
   const auto start = read_first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
   const bool is_gguf = std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)));
-  Imatrix imatrix = is_gguf ? read_gguf(path) : read_older(path);
+  Imatrix imatrix = is_gguf ? read_gguf_imatrix(path) : read_older_imatrix(path);
   if (imatrix.entries.empty())
     throw Error(ErrorKind::invalid_file, "imatrix: the file contains no weights", path.string());
   return imatrix;
@@ -175,7 +177,7 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
 }
 
 std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type) {
-  const auto known = find_known_name(tensor, model_type);
+  const auto known = find_llama_cpp_name(tensor, model_type);
   if (!known) return std::nullopt;
   return ImportancePlace{known->name, static_cast<std::size_t>(known->expert.value_or(0))};
 }
@@ -184,7 +186,7 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::st
                                                                          std::string_view model_type,
                                                                          std::size_t columns,
                                                                          std::size_t matrices) const {
-  const auto known = find_known_name(tensor, model_type);
+  const auto known = find_llama_cpp_name(tensor, model_type);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;

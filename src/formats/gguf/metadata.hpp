@@ -1,4 +1,4 @@
-// A GGUF file's metadata, and its conversion to card, configuration and vocabulary.
+// Reads a GGUF file's metadata and converts it to card, configuration and vocabulary. Writes the keys "general.*".
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ inline bool is_from_gguf(const Model& model) { return model.origin.format.starts
 
 class Metadata {
  public:
-  // Reads all of a header's metadata. Throws what reading it throws, and invalid_file for an impossible alignment or
-  // split.
+  // Reads a header's metadata. Throws what HeaderReader::read_metadata() throws, and invalid_file for an impossible
+  // alignment or split.
   explicit Metadata(HeaderReader& header);
 
   std::uint64_t alignment() const { return alignment_; }
@@ -68,24 +68,23 @@ class Metadata {
   Tokens tokens_;
 };
 
-// Returns the metadata of one file, key by key: each part of a split model has its own. Throws what reading a header
-// throws.
+// Returns the keys of one file, in order: each part of a split model has its own. Throws what reading a header throws.
 std::vector<MetadataKey> list_keys(const Input& input);
 
-// Describes a tensor of the file.
+// Describes a tensor of the file, whose elements count as parameters.
 struct CountedTensor {
   std::string_view name;
-  Shape shape;  // the innermost dimension last
+  Shape shape;  // the outermost dimension first
 };
 
 struct WrittenGeneral {
   std::string name;                 // general.name, from the model's attributes or written here; empty: none
-  std::vector<std::string> losses;  // what the file cannot hold of the card, one sentence each
+  std::vector<std::string> losses;  // what of the card the file cannot hold, one sentence each
 };
 
-// Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0) and that do not
-// exist yet. They come from the card and the configuration of a directory, its name, and the number of parameters. For
-// a model that llama.cpp does not have, appends only the card's keys.
+// Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0), unless they
+// exist. They come from the card and the configuration of a directory, its name, and the number of parameters. Appends
+// only the card's keys for a model from a GGUF file, and for one whose architecture is not known.
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out);
 
@@ -98,10 +97,10 @@ struct NameParts {
   std::string version;
   std::string size_label;
 };
-// Splits a name into its parts. `parameters` is the model's number of parameters; 0: unknown.
+// Splits a model's name into its parts. `parameters` is the model's number of parameters; 0: unknown.
 NameParts parse_name(std::string_view id, std::uint64_t parameters);
 
-// Makes "Nano Mistral" of "nano-mistral".
+// Makes "Nano Mistral" from "nano-mistral".
 std::string make_title(std::string_view name);
 
 }  // namespace poise::gguf

@@ -73,7 +73,7 @@ bool is_version(const std::string& small) {
 }
 
 // Returns true for i?q\d(_\w)*|b?fp?(16|32)
-bool is_type(const std::string& small) {
+bool is_type_name(const std::string& small) {
   Pattern blocks(small);
   blocks.skip("i");
   if (blocks.skip("q") && blocks.skip_any("0123456789")) {
@@ -121,13 +121,13 @@ std::optional<double> parse_parameters(const std::string& size) {
 void normalize_size(Piece& piece, std::uint64_t parameters) {
   std::string& text = piece.text;
   std::ranges::replace(text, '_', '.');
-  if (is_ascii_digit(text.back()))  // "7b1"
+  if (is_ascii_digit(text.back()))  // "7b1" becomes "7.1b"
     text = text.substr(0, text.size() - 2) + "." + text.back() + text[text.size() - 2];
   if (text.size() > 1 && is_ascii_digit(text[text.size() - 2])) text.back() = to_upper_ascii(text.back());
   if (parameters != 0) {
     const auto said = parse_parameters(text);
     const auto count = static_cast<double>(parameters);
-    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // the number is a length of contexts
+    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // the number is the length of a context
       piece.kinds |= kFinetune;
       text.back() = to_lower_ascii(text.back());
     }
@@ -147,7 +147,7 @@ std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
     const std::string small = to_lower_ascii(piece.text);
     if (is_version(small)) {
       piece.kinds = kVersion;
-    } else if (is_type(small)) {
+    } else if (is_type_name(small)) {
       piece.kinds = kType;
       std::ranges::transform(piece.text, piece.text.begin(), to_upper_ascii);
     } else if (i > 0 && is_size(small)) {
@@ -159,7 +159,8 @@ std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
   return pieces;
 }
 
-void drop_words_next_to_numbers(std::vector<Piece>& pieces) {
+// If a size has digits, words such as "large" are not sizes.
+void unmark_size_words(std::vector<Piece>& pieces) {
   const auto has_number = [](const Piece& piece) {
     return (piece.kinds & kSize) != 0 && std::ranges::any_of(piece.text, is_ascii_digit);
   };
@@ -169,7 +170,7 @@ void drop_words_next_to_numbers(std::vector<Piece>& pieces) {
   }
 }
 
-void find_basename(std::vector<Piece>& pieces) {
+void mark_basename(std::vector<Piece>& pieces) {
   bool at_start = true;
   for (Piece& piece : pieces) {
     if (at_start && ((piece.kinds == 0 && is_letter(piece.text.front())) || (piece.kinds & kVersion) != 0)) {
@@ -196,8 +197,8 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
   return fmt::format("{}", fmt::join(texts, "-"));
 }
 
-// Makes the first letter of each part of a word a capital, unless the word has capitals, digits in front, or other
-// letters than ASCII's.
+// Makes the first letter of each part of a word a capital, unless the word has capitals, begins with a digit, is a
+// version, or has letters beyond ASCII.
 std::string capitalize_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, is_ascii_lower);
@@ -227,8 +228,8 @@ NameParts parse_name(std::string_view id, std::uint64_t parameters) {
   }
   parts.name = id;
   std::vector<Piece> pieces = cut_pieces(id, parameters);
-  drop_words_next_to_numbers(pieces);
-  find_basename(pieces);
+  unmark_size_words(pieces);
+  mark_basename(pieces);
   parts.size_label = join_pieces(pieces, kSize);
   parts.finetune = join_pieces(pieces, kFinetune);
   parts.version = join_pieces(pieces, kVersion, kBasename);

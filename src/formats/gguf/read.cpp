@@ -65,10 +65,10 @@ class TensorAdder {
     if (architecture_ != nullptr) heads_ = read_heads(metadata.entries(), *architecture_);
   }
 
-  // Returns the factors in tensors that belong to the configuration.
+  // Returns the factors of rotary embeddings in the tensors, which belong to the configuration.
   const RopeFactors& factors() const { return factors_; }
 
-  void add_all(File& file) {
+  void add_tensors(File& file) {
     file_ = &file;
     std::vector<std::optional<std::uint64_t>> sizes;
     for (const TensorInfo& info : file.tensors) sizes.push_back(count_known_bytes(info));
@@ -79,7 +79,7 @@ class TensorAdder {
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
       const TensorInfo& info = file.tensors[i];
       try {
-        add(info, sizes[i] ? *sizes[i] : count_bytes_to_next(info));
+        add_tensor(info, sizes[i] ? *sizes[i] : count_bytes_to_next(info));
       } catch (const Error& error) {
         if (error.offset()) throw;
         throw Error(error.kind(), fmt::format("gguf: {}", error.message()), file.source->name(), info.position);
@@ -144,15 +144,15 @@ class TensorAdder {
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
   }
 
-  void add(const TensorInfo& info, std::uint64_t bytes) {
+  void add_tensor(const TensorInfo& info, std::uint64_t bytes) {
     const auto known = architecture_ == nullptr ? std::nullopt : find_poise_name(*architecture_, info.name);
     if (known && known->change == Change::stacked && info.shape.size() == (known->name.ends_with(".bias") ? 2U : 3U) &&
-        is_interpreted(info)) {
+        is_decodable(info)) {
       return add_experts(info, known->name, bytes);
     }
     Tensor stored = make_stored_tensor(info, bytes);
     if (read_factors(info, stored)) return;
-    if (known && known->change != Change::stacked && is_interpreted(info)) {
+    if (known && known->change != Change::stacked && is_decodable(info)) {
       if (auto put_back = undo_change(stored, known->change, heads_)) {
         stored = std::move(*put_back);
         stored.name = known->expert ? make_expert_name(known->name, *known->expert) : known->name;
@@ -180,6 +180,7 @@ class TensorAdder {
     }
   }
 
+  // Keeps the factors of rotary embeddings in a tensor; returns false for another tensor.
   bool read_factors(const TensorInfo& info, const Tensor& stored) {
     const auto* row = std::ranges::find(kRopeFactorRows, info.name, &RopeFactorRow::gguf);
     if (row == kRopeFactorRows.end() || architecture_ == nullptr ||
@@ -197,8 +198,8 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Returns true for tensors that Poise can decode. Others are listed, and copied with their name and order.
-  bool is_interpreted(const TensorInfo& info) const {
+  // Returns true for tensors that Poise can decode. It lists others, and copies them with their names and their order.
+  bool is_decodable(const TensorInfo& info) const {
     return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
   }
 
@@ -233,7 +234,7 @@ class TensorAdder {
   std::vector<std::uint64_t> offsets_;  // the offsets of the file's tensors, ascending
 };
 
-// Opens all files of a split model. The first has the metadata.
+// Opens all files of a model, in order. The first has the metadata.
 std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   std::vector<File> files;
   if (input.has_folder) require_finished_edit(input.path);
@@ -303,7 +304,7 @@ Model read(const Input& input, const ReadOptions& options) {
   for (File& file : files) {
     model.origin.size += file.source->size();
     model.origin.files.push_back(file.source == input.source ? input.path : std::filesystem::path(file.source->name()));
-    adder.add_all(file);
+    adder.add_tensors(file);
   }
   metadata.move_into(model, adder.factors(), input.path.string());
   return model;

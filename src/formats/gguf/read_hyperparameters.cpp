@@ -52,7 +52,7 @@ class HyperparameterReader {
       map_.set("is_causal", false);
       entries_.remove(key(kCausal));
     }
-    read_head();
+    read_head_sizes();
     read_windows();
     read_scaling(factors);
     return std::move(map_);
@@ -61,8 +61,8 @@ class HyperparameterReader {
  private:
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Removes and returns an entry's value. Returns std::nullopt for a value of another kind, such as a number for each
-  // layer, which stays an attribute.
+  // Removes an entry and returns its value. Returns std::nullopt for a value of another kind, such as a list with a
+  // number for each layer, which stays an attribute.
   std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;
@@ -75,7 +75,7 @@ class HyperparameterReader {
     return heads == 0 ? 0 : get_integer(map_.find("hidden_size")) / heads;
   }
 
-  void read_head() {
+  void read_head_sizes() {
     const std::uint64_t head = find_head_length();
     if (head == 0) return;
     const std::uint64_t rotating = entries_.find_number(key(kRotating));

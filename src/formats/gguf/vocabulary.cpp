@@ -30,7 +30,8 @@ std::string get_text_or_empty(const Value* value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// Returns the token type with a number of llama.cpp; 0 is undefined there.
+// Returns the token type with a number of llama.cpp: 0, which is undefined there, means unused, and an unknown number
+// normal.
 TokenType to_token_type(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
@@ -42,7 +43,7 @@ TokenType to_token_type(std::int32_t number) {
 }
 
 // Returns true if a value is the id of one of `count` tokens.
-bool has_token(const Value* value, std::size_t count) {
+bool is_token_id(const Value* value, std::size_t count) {
   const auto* id = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return id != nullptr && *id < count;
 }
@@ -60,8 +61,8 @@ class DefaultValues {
         pre_(get_text_or_empty(entries.find(make_key("pre")))),
         ids_(find_default_gguf_ids(model, pre_)) {}
 
-  // Returns the id of a special token; -1: none.
-  std::int32_t find_id(std::string_view key) const {
+  // Returns llama.cpp's default of a special token's key; -1: none, or an id without a token.
+  std::int32_t find_default_id(std::string_view key) const {
     constexpr std::array kIds = std::to_array<std::pair<std::string_view, std::int32_t SpecialIds::*>>(
         {{"bos_token_id", &SpecialIds::bos_id},
          {"eos_token_id", &SpecialIds::eos_id},
@@ -71,13 +72,13 @@ class DefaultValues {
     return usual >= 0 && static_cast<std::size_t>(usual) < count_ ? usual : -1;
   }
 
-  void warn(bool has_types, std::vector<Finding>& warnings, const std::string& path) const {
+  void add_warnings(bool has_types, std::vector<Finding>& warnings, const std::string& path) const {
     const auto add = [&](std::string message) {
       warnings.push_back({Severity::warning, "gguf: metadata: " + std::move(message), path, {}});
     };
     for (const auto& [key, value] : entries_.rest()) {
-      if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
-      const std::int32_t usual = find_id(std::string_view(key).substr(kTokenizer.size()));
+      if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || is_token_id(&value, count_)) continue;
+      const std::int32_t usual = find_default_id(std::string_view(key).substr(kTokenizer.size()));
       add(fmt::format("{} is {}, but the vocabulary has {} tokens: {}", key, to_json(value), count_,
                       usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, is used instead", usual)));
     }
@@ -88,8 +89,8 @@ class DefaultValues {
       missing.push_back(make_key("pre") + " (\"default\": texts may become other tokens than in training)");
     for (const std::string_view name : {"bos_token_id", "eos_token_id"}) {
       const bool is_used = name != "bos_token_id" || model_ == "llama";
-      if (is_used && find_id(name) >= 0 && entries_.find(make_key(name)) == nullptr)
-        missing.push_back(fmt::format("{} ({})", make_key(name), find_id(name)));
+      if (is_used && find_default_id(name) >= 0 && entries_.find(make_key(name)) == nullptr)
+        missing.push_back(fmt::format("{} ({})", make_key(name), find_default_id(name)));
     }
     if (!missing.empty())
       add(fmt::format("llama.cpp's defaults are used for missing keys: {}", fmt::join(missing, ", ")));
@@ -104,7 +105,7 @@ class DefaultValues {
 };
 
 // Returns a token's type if the file has no types.
-TokenType find_type_by_text(std::string_view text) {
+TokenType guess_type_by_text(std::string_view text) {
   return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
 }
 
@@ -123,16 +124,16 @@ TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id) 
 bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
   const std::string_view name = key.substr(kTokenizer.size());
-  const auto require = [&](bool is_so, std::uint64_t most, std::string_view kind) {
-    if (!is_so) header.fail(key, fmt::format("expected an array of {}", kind), value.position());
+  const auto require_array = [&](bool is_array, std::uint64_t most, std::string_view kind) {
+    if (!is_array) header.fail(key, fmt::format("expected an array of {}", kind), value.position());
     if (value.count() > most)
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf: metadata: {}: {} items, at most {} are allowed", key, value.count(), most));
   };
   if (name == "tokens" || name == "merges") {
     std::optional<Texts>& texts = name == "tokens" ? tokens_ : merges_;
-    require(value.type() == ValueType::array && value.item_type() == ValueType::text,
-            name == "tokens" ? kMaxTokens : kMaxMerges, "texts");
+    require_array(value.type() == ValueType::array && value.item_type() == ValueType::text,
+                  name == "tokens" ? kMaxTokens : kMaxMerges, "texts");
     texts.emplace();
     value.visit_texts([&](std::string_view text) {
       if (text.size() > std::numeric_limits<std::uint32_t>::max() - texts->arena.size())
@@ -142,15 +143,15 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
     });
   } else if (name == "scores") {
     // Accepts integers too, because some of llama.cpp's tools write them.
-    require(value.type() == ValueType::array &&
-                (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
-            kMaxTokens, "f32");
+    require_array(value.type() == ValueType::array &&
+                      (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
+                  kMaxTokens, "f32");
     scores_.emplace();
     value.visit_numbers([&](double number) { scores_->push_back(static_cast<float>(number)); });
   } else if (name == "token_type") {
-    require(value.type() == ValueType::array &&
-                (value.item_type() == ValueType::i32 || value.item_type() == ValueType::u32),
-            kMaxTokens, "i32");
+    require_array(value.type() == ValueType::array &&
+                      (value.item_type() == ValueType::i32 || value.item_type() == ValueType::u32),
+                  kMaxTokens, "i32");
     types_.emplace();
     value.visit_numbers([&](double number) {
       types_->push_back(number > 1000 || number < 0 ? -1 : static_cast<std::int32_t>(number));
@@ -176,15 +177,15 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   const std::size_t count = tokens_->size();
   const std::string model = get_text_or_empty(entries.find(make_key("model")));
   const DefaultValues defaults(entries, model, count);
-  defaults.warn(types_.has_value(), warnings, path);
+  defaults.add_warnings(types_.has_value(), warnings, path);
   const auto find_id = [&](std::string_view name, std::int32_t absent) {
     const Value* value = entries.find(make_key(name));
-    return has_token(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
+    return is_token_id(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
   };
-  ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.find_id("bos_token_id") : -1),
-          .eos_id = find_id("eos_token_id", defaults.find_id("eos_token_id")),
+  ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.find_default_id("bos_token_id") : -1),
+          .eos_id = find_id("eos_token_id", defaults.find_default_id("eos_token_id")),
           .pad_id = find_id("padding_token_id", -1),
-          .unk_id = find_id("unknown_token_id", defaults.find_id("unknown_token_id"))};
+          .unk_id = find_id("unknown_token_id", defaults.find_default_id("unknown_token_id"))};
   if (model != "llama") return std::nullopt;
   entries.remove(make_key("model"));
   Vocabulary vocabulary;
@@ -192,11 +193,11 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   vocabulary.special_ids() = ids_;
   for (const std::string_view name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"}) {
     const std::string key = make_key(name);
-    if (has_token(entries.find(key), count)) entries.remove(key);
+    if (is_token_id(entries.find(key), count)) entries.remove(key);
   }
   vocabulary.max_length = static_cast<std::int32_t>(entries.remove_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
-    const TokenType type = types_ ? to_token_type((*types_)[id]) : find_type_by_text(tokens_->at(id));
+    const TokenType type = types_ ? to_token_type((*types_)[id]) : guess_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {
@@ -206,7 +207,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   };
   vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
-  // This value is left out, because writing a vocabulary sets it again.
+  // The entry is removed, because writing a vocabulary sets it again.
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
     entries.remove(make_key("pre"));
   // If the file has no such token, the flag has no effect and stays an attribute.
@@ -247,7 +248,7 @@ void Tokens::append_unused_arrays(std::vector<Attributes::Entry>& entries) {
 
 namespace {
 
-// Appends unused tokens for the rows of the embedding that have no token, which llama.cpp requires.
+// Appends unused tokens for rows of the embedding without a token, because llama.cpp requires as many tokens as rows.
 void pad_tokens(GgufTokenizer& form, std::uint64_t embeddings) {
   for (std::uint64_t id = form.tokens.size(); id < embeddings; ++id) {
     form.tokens.push_back(fmt::format("[PAD{}]", id));
@@ -257,7 +258,7 @@ void pad_tokens(GgufTokenizer& form, std::uint64_t embeddings) {
   rename_repeated_tokens(form.tokens);  // a token may have the same text as padding
 }
 
-void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValues& out) {
+void write_gguf_tokenizer(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValues& out) {
   const std::uint64_t count = form.tokens.size();
   out.add_text(make_key("model"), form.model);
   if (!out.has(make_key("pre"))) out.add_text(make_key("pre"), form.pre);
@@ -302,8 +303,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, KeyValu
   out.add_text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
 }
 
-// Sets the ids that readers assume if the file has none, so that the file states them. Returns what that changes, one
-// sentence each. `out` has the keys of the file.
+// Sets the ids that readers assume if the file has none, so that the file states them. Returns a sentence about each.
+// `out` has the keys of the file.
 std::vector<std::string> set_default_ids(GgufTokenizer& form, const KeyValues& out) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {
@@ -347,7 +348,7 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   if (!form.tokenizer) return losses;
   pad_tokens(*form.tokenizer, embeddings);
   std::ranges::move(set_default_ids(*form.tokenizer, out), std::back_inserter(losses));
-  write_form(*form.tokenizer, vocabulary, out);
+  write_gguf_tokenizer(*form.tokenizer, vocabulary, out);
   std::size_t id = 0;
   while (id < vocabulary.size() && find_type_after_reading(vocabulary, id) == vocabulary.type(id)) ++id;
   if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {

@@ -14,11 +14,11 @@
 
 namespace poise::gguf {
 
-// The prefix of vocabularies' keys.
+// The keys of a vocabulary begin with this.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // the value counts tokens
-inline constexpr std::string_view kNoTokenizer =
-    "none";  // tokenizer.ggml.model of a file without tokens; some have "no_vocab"
+// The value of tokenizer.ggml.model in a file without tokens. Some files have "no_vocab" instead.
+inline constexpr std::string_view kNoTokenizer = "none";
 
 // Returns the type that a token has after its vocabulary was written and read again.
 TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
@@ -27,8 +27,8 @@ TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
 bool is_vocabulary_key(std::string_view key);
 
 // Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses, one sentence each.
-// `name` is general.name. `embeddings` is the number of rows of the embedding, which llama.cpp requires as the number
-// of tokens; 0: unknown. Requires: the model has a vocabulary, and `out` has no key of is_vocabulary_key().
+// `name` is general.name. `embeddings` is the number of rows of the embedding, because llama.cpp requires as many
+// tokens; 0: unknown. Requires: the model has a vocabulary, and `out` has no key of is_vocabulary_key().
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues& out);
 
@@ -36,7 +36,8 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
 // memory.
 class Tokens {
  public:
-  // Reads the array with that key; false for another key. Throws invalid_file for an array of another kind.
+  // Reads the array with that key; returns false for another key. Throws invalid_file for a value of another type, and
+  // unsupported for too many items.
   bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
   // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is no vocabulary, or one of an unsupported
@@ -47,7 +48,7 @@ class Tokens {
   // Returns the ids that the last make_vocabulary() found, for any kind of vocabulary.
   const SpecialIds& special_ids() const { return ids_; }
 
-  // Appends the arrays, if they made no vocabulary, as values.
+  // Appends the arrays as values, unless make_vocabulary() used them.
   void append_unused_arrays(std::vector<Attributes::Entry>& entries);
 
  private:

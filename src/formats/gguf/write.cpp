@@ -56,7 +56,8 @@ std::uint32_t find_type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Returns the model's architecture; null for a model without a configuration, whose tensors llama.cpp could not use.
+// Returns the model's architecture. Null for a model without a configuration, or without a number of heads on which the
+// order of rows depends, because llama.cpp could not use its tensors.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -90,19 +91,20 @@ class Preparer {
     return count == nullptr ? std::nullopt : std::optional(*count);
   }
 
-  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for. Tensors from a GGUF
-  // file stay, because other programs may read them.
+  // Returns true for a tensor that llama.cpp has no name for, because it computes the tensor from the configuration.
+  // False for tensors from a GGUF file, because other programs may read them.
   bool is_computed(const Tensor& tensor) const {
     return architecture_ != nullptr && !is_from_gguf_ && !find_name(tensor) &&
            find_computed_tensor(*family_, tensor.name) != nullptr;
   }
 
-  // Returns true if the file has a name for the tensor: names that begin with "blk." are llama.cpp's already.
+  // Returns true if llama.cpp has a name for the tensor, which names from GGUF that begin with "blk." are already, or
+  // computes it.
   bool has_place(const Tensor& tensor) const {
     return find_name(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
   }
 
-  Stored prepare(const Tensor& tensor) const {
+  Stored prepare_tensor(const Tensor& tensor) const {
     const auto name = find_name(tensor);
     (void)find_type_number(tensor);
     Tensor changed = name ? apply_change(tensor, name->change, hyperparameters_.heads) : tensor;
@@ -176,7 +178,7 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-// Refuses adapters of other formats: GGUF holds only models and its own adapters.
+// Throws unsupported for adapters of other formats: GGUF holds only models and its own adapters.
 void require_own_adapter(const Model& model) {
   if (read_adapter(model, nullptr) || !parse_adapter(model, nullptr)) return;
   throw Error(
@@ -187,8 +189,8 @@ void require_own_adapter(const Model& model) {
 }
 
 // Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models that
-// state their configuration; GGUF files of other programs are written as they are. Parts of a model may be missing:
-// losses() lists them.
+// state their configuration; models from GGUF files may be those of other programs. Parts of a model may be missing:
+// list_losses() lists them.
 class RunnableCheck {
  public:
   // Requires: `model` and `preparer` outlive this.
@@ -279,20 +281,20 @@ class GgufFile {
     check.require_experts(least_experts_);
     check.require_output(tensors_);
     metadata_ = make_metadata(model, preparer_.architecture(), preparer_.hyperparameters(),
-                              choose_file_type(tensors_, model.origin.recipe), count_tensors());
+                              choose_file_type(tensors_, model.origin.recipe), list_counted_tensors());
     cut_into_parts(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
 
   FilePlan plan() const {
     FilePlan plan;
-    plan.bytes = bytes();
+    plan.bytes = count_bytes();
     for (const Tensor& tensor : model_.tensors())
-      plan.tensor_bytes.push_back(preparer_.is_computed(tensor) ? 0 : preparer_.prepare(tensor).bytes());
+      plan.tensor_bytes.push_back(preparer_.is_computed(tensor) ? 0 : preparer_.prepare_tensor(tensor).bytes());
     return plan;
   }
 
-  std::vector<std::string> losses() const {
+  std::vector<std::string> list_losses() const {
     std::vector<std::string> losses = metadata_.losses;
     if (preparer_.architecture() == nullptr) return losses;
     if (const auto count = preparer_.find_expert_count(); count && least_experts_ < *count)
@@ -341,14 +343,14 @@ class GgufFile {
   }
 
  private:
-  std::vector<CountedTensor> count_tensors() const {
+  std::vector<CountedTensor> list_counted_tensors() const {
     std::vector<CountedTensor> tensors;
     tensors.reserve(tensors_.size());
     for (const Stored& tensor : tensors_) tensors.push_back({tensor.name, tensor.shape});
     return tensors;
   }
 
-  std::uint64_t bytes() const {
+  std::uint64_t count_bytes() const {
     std::uint64_t sum = 0;
     for (const Part& part : parts_) sum += part.header.size() + part.data_bytes;
     return sum;
@@ -376,7 +378,7 @@ class GgufFile {
     std::map<std::string, std::size_t> places;
     for (const Tensor& tensor : model_.tensors()) {
       if (preparer_.is_computed(tensor)) continue;
-      Stored stored = preparer_.prepare(tensor);
+      Stored stored = preparer_.prepare_tensor(tensor);
       const auto known = preparer_.find_name(tensor);
       if (known && known->expert) {
         // All experts are written at the place of the first.
@@ -446,8 +448,8 @@ class GgufFile {
   Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
-  std::uint64_t least_experts_ =
-      std::numeric_limits<std::uint64_t>::max();  // the smallest number of experts in a stacked tensor
+  // The smallest number of experts in a stacked tensor.
+  std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();
   WrittenMetadata metadata_;
   std::vector<Part> parts_;
 };
@@ -473,7 +475,7 @@ std::function<bool(const Tensor&)> make_f32_test(const Model& model) {
 PreparedFile prepare(const Model& model, const WriteOptions& options) {
   const auto file = std::make_shared<const GgufFile>(model, options);
   return {.plan = [file] { return file->plan(); },
-          .losses = file->losses(),
+          .losses = file->list_losses(),
           .write = [file](Output& output, const Progress& progress) { file->write(output, progress); },
           .main_name = [file](const std::string& name) { return file->make_main_name(name); }};
 }

@@ -36,22 +36,24 @@ class HyperparameterWriter {
                      get_integer(find_entry("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
     if (const Value* causal = find_config_value("is_causal"); causal != nullptr && *causal == Value(false))
-      add(kCausal, false);
-    write_head();
+      add_entry(kCausal, false);
+    write_head_sizes();
     write_windows();
-    compare_rotated_layers();
+    add_rotated_layer_difference();
     if (architecture_.rotates) write_scaling();
-    for (const KeyRow& row : architecture_.keys) write_by_default(row);
-    compare_fixed();
+    for (const KeyRow& row : architecture_.keys) write_default(row);
+    add_fixed_key_differences();
     return std::move(result_);
   }
 
  private:
-  void add(std::string_view gguf, Value value) {
+  void add_entry(std::string_view gguf, Value value) {
     result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
   }
   // Adds a number as float32, which llama.cpp requires.
-  void add_number(std::string_view gguf, double value) { add(gguf, convert_by_spelling(static_cast<float>(value))); }
+  void add_number(std::string_view gguf, double value) {
+    add_entry(gguf, convert_by_spelling(static_cast<float>(value)));
+  }
   void add_difference(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
   const Value* find_entry(std::string_view gguf) const {
@@ -60,15 +62,17 @@ class HyperparameterWriter {
     return found == result_.entries.end() ? nullptr : &found->second;
   }
 
-  static const Value* skip_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
+  static const Value* get_unless_null(const Value* value) {
+    return value == nullptr || *value == Value() ? nullptr : value;
+  }
   // Finds a value of the configuration; null counts as missing.
-  const Value* find_config_value(std::string_view key) const { return skip_null(config_.find(key)); }
+  const Value* find_config_value(std::string_view key) const { return get_unless_null(config_.find(key)); }
 
   const Value* find_row_value(const KeyRow& row) const {
-    // If a key has no effect, its family has set it to null.
-    if (const Value* typed = typed_.find(row.config)) return skip_null(typed);
+    // Null in `typed_` means that the key has no effect in this family.
+    if (const Value* typed = typed_.find(row.config)) return get_unless_null(typed);
     if (const Value* value = find_config_value(row.config)) return value;
-    return row.typed.empty() ? nullptr : skip_null(typed_.find(row.typed));
+    return row.typed.empty() ? nullptr : get_unless_null(typed_.find(row.typed));
   }
 
   void write_row(const KeyRow& row) {
@@ -84,7 +88,7 @@ class HyperparameterWriter {
     if (row.config == "head_dim" && value != nullptr) write_value({"attention.value_length", row.config}, value);
   }
 
-  void write_by_default(const KeyRow& row) {
+  void write_default(const KeyRow& row) {
     if (!row.written_by_default || find_entry(row.gguf) != nullptr) return;
     const double number = *row.written_by_default;
     const Value value = row.kind == KeyRow::Kind::integer ? Value(static_cast<std::uint64_t>(number)) : Value(number);
@@ -94,7 +98,7 @@ class HyperparameterWriter {
   void write_value(const KeyRow& row, const Value* value) {
     if (value == nullptr) return;
     if (row.kind == KeyRow::Kind::integer) {
-      if (value->get_if<std::uint64_t>() != nullptr) add(row.gguf, *value);
+      if (value->get_if<std::uint64_t>() != nullptr) add_entry(row.gguf, *value);
     } else if (const auto found = convert_to_double(value)) {
       add_number(row.gguf, *found);
     }
@@ -105,7 +109,7 @@ class HyperparameterWriter {
     return result_.heads.queries == 0 ? 0 : get_integer(find_entry("embedding_length")) / result_.heads.queries;
   }
 
-  void write_head() {
+  void write_head_sizes() {
     const std::uint64_t head = find_head_length();
     if (head == 0) return;
     if (architecture_.rotates) {
@@ -113,7 +117,7 @@ class HyperparameterWriter {
       if (partial == nullptr && rope_ != nullptr) partial = rope_->find("partial_rotary_factor");
       const double rotating = static_cast<double>(head) * convert_to_double(partial).value_or(1.0);
       if (rotating >= 0 && rotating <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(rotating);
-      add(kRotating, rotating_);
+      add_entry(kRotating, rotating_);
     }
     if (architecture_.wide_scale_layers == 0) return;
     const double scalar = convert_to_double(find_config_value("query_pre_attn_scalar")).value_or(kUsualScalar);
@@ -127,7 +131,7 @@ class HyperparameterWriter {
     }
   }
 
-  // Returns true for each layer with a window; std::nullopt if that is unknown.
+  // Returns a flag for each layer, which is true if the layer has a window; std::nullopt if that is unknown.
   std::optional<std::vector<bool>> find_windows() const {
     const std::uint64_t layers = get_integer(find_entry("block_count"));
     std::vector<bool> slides;
@@ -159,19 +163,18 @@ class HyperparameterWriter {
     if (same) return;
     Value::Array pattern;
     for (const bool slides_here : *slides) pattern.emplace_back(slides_here);
-    add(kPattern, std::move(pattern));
+    add_entry(kPattern, std::move(pattern));
   }
 
-  // Writes that there is no window. If llama.cpp has a default window, writes one of all positions, which has no
-  // effect.
+  // Removes the key of the window. If llama.cpp has a default window, writes one of all positions, which has no effect.
   void write_no_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
     const std::uint64_t positions = get_integer(find_entry("context_length"));
-    if (architecture_.usual_window > 0 && positions > 0) add(kSlidingWindow, positions);
+    if (architecture_.usual_window > 0 && positions > 0) add_entry(kSlidingWindow, positions);
   }
 
-  void compare_rotated_layers() {
+  void add_rotated_layer_difference() {
     const std::uint64_t period = architecture_.unrotated_period;
     if (period == 0) return;
     bool same = true;
@@ -189,8 +192,9 @@ class HyperparameterWriter {
           period, architecture_.name));
   }
 
-  // Compares the betas with llama.cpp's defaults: llama.cpp reads them only for other architectures.
-  void compare_betas() {
+  // Adds a difference if yarn's betas are not llama.cpp's defaults, because llama.cpp reads the keys only for other
+  // architectures.
+  void add_beta_difference() {
     const double fast = convert_to_double(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = convert_to_double(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
     if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
@@ -199,7 +203,7 @@ class HyperparameterWriter {
   }
 
   void write_scaling() {
-    if (rope_ != nullptr && skip_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
+    if (rope_ != nullptr && get_unless_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
       add_difference(fmt::format(
           "llama.cpp ignores llama_4_scaling_beta: it does not scale the queries of {} models by their positions",
           architecture_.name));
@@ -220,11 +224,11 @@ class HyperparameterWriter {
           "llama.cpp ignores rope_scaling's truncate (false): it rounds the bounds between which yarn blends "
           "frequencies");
     }
-    if (*type == "yarn") compare_betas();
+    if (*type == "yarn") add_beta_difference();
     if (*type == "linear" || *type == "yarn") {
-      add("rope.scaling.type", *type);
+      add_entry("rope.scaling.type", *type);
       for (const KeyRow& row : kScalingKeys) {
-        if (find_entry(row.gguf) == nullptr) write_value(row, skip_null(rope_->find(row.config)));
+        if (find_entry(row.gguf) == nullptr) write_value(row, get_unless_null(rope_->find(row.config)));
       }
       if (*type == "yarn") write_yarn_attention();
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
@@ -242,15 +246,17 @@ class HyperparameterWriter {
   // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies its own factor by the
   // written one.
   void write_yarn_attention() {
-    const auto in_scaling = [&](std::string_view key) { return convert_to_double(skip_null(rope_->find(key))); };
-    const double factor = in_scaling("factor").value_or(1);
+    const auto find_scaling_number = [&](std::string_view key) {
+      return convert_to_double(get_unless_null(rope_->find(key)));
+    };
+    const double factor = find_scaling_number("factor").value_or(1);
     const double usual = compute_yarn_attention(factor);
     double attention = usual;
-    const double scale = in_scaling("mscale").value_or(0);
-    const double scale_all = in_scaling("mscale_all_dim").value_or(0);
+    const double scale = find_scaling_number("mscale").value_or(0);
+    const double scale_all = find_scaling_number("mscale_all_dim").value_or(0);
     if (scale != 0 && scale_all != 0)
       attention = compute_yarn_attention(factor, scale) / compute_yarn_attention(factor, scale_all);
-    attention = in_scaling("attention_factor").value_or(attention);
+    attention = find_scaling_number("attention_factor").value_or(attention);
     if (std::abs(attention - usual) > kClose) add_number(kAttentionFactor, attention / usual);
   }
 
@@ -265,11 +271,11 @@ class HyperparameterWriter {
       return add_difference(
           fmt::format("llama.cpp will not scale positions: longrope needs two lists of {} factors", rotating_ / 2));
     }
-    add("rope.scaling.type", "longrope");
+    add_entry("rope.scaling.type", "longrope");
     if (find_entry(kOriginalLength) == nullptr)
-      write_value({kOriginalLength, {}}, skip_null(rope_->find("original_max_position_embeddings")));
+      write_value({kOriginalLength, {}}, get_unless_null(rope_->find("original_max_position_embeddings")));
     for (const KeyRow& row : architecture_.keys) {
-      if (row.gguf == kOriginalLength) write_by_default(row);
+      if (row.gguf == kOriginalLength) write_default(row);
     }
     const auto original = get_integer(find_entry(kOriginalLength));
     const auto said = convert_to_double(rope_->find("attention_factor"));
@@ -280,7 +286,7 @@ class HyperparameterWriter {
                                                  static_cast<double>(original)));
   }
 
-  void compare_fixed() {
+  void add_fixed_key_differences() {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find_config_value(fixed.config);
       if (value == nullptr && fixed.is_explicit)

@@ -25,10 +25,11 @@ namespace {
 
 constexpr std::uint32_t kQuantizationVersion = 2;
 
-// Keys of config.json that follow from the tensors.
+// These keys of config.json follow from the tensors.
 constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
-bool is_same(const Value& a, const Value& b) {
+// Returns true if the values are equal, or are numbers of equal value and different types.
+bool are_equal(const Value& a, const Value& b) {
   const auto to_real = [](const Value& value) {
     const auto* integer = value.get_if<std::uint64_t>();
     return integer == nullptr ? value : Value(static_cast<double>(*integer));
@@ -36,7 +37,7 @@ bool is_same(const Value& a, const Value& b) {
   return to_real(a) == to_real(b);
 }
 
-// Returns the hyperparameters in a config.json; std::nullopt if it cannot be read.
+// Returns the hyperparameters in a config.json; std::nullopt if they are invalid.
 std::optional<Config> read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
     return read_config_attributes(map, model_type, {});
@@ -73,7 +74,7 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
   Attributes rest;
   const auto add = [&](const std::string& key, const Value& value) {
     const Value* found = said.find(key);
-    if (found != nullptr && is_same(*found, value)) return;
+    if (found != nullptr && are_equal(*found, value)) return;
     rest.set(key, value);
     said.set(key, value);
   };
@@ -96,9 +97,9 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
   return rest;
 }
 
-// Returns these keys as JSON text, or "{}" if there are none: without poise.config, a reader takes the file for another
-// program's and adds keys. Returns all keys if llama.cpp has no name for the architecture, and an empty text if there
-// is no configuration.
+// Returns the keys of list_other_keys() as JSON text, "{}" without such keys: without poise.config, a reader takes the
+// file for another program's and adds keys. Returns all keys if the architecture is null, and an empty text if there is
+// no configuration.
 std::string make_poise_config(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters) {
   if (architecture == nullptr)
@@ -208,7 +209,8 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);
 }
 
-// Returns replacements of attributes that describe a vocabulary in which two tokens have the same text.
+// Returns replacements of the attributes of a vocabulary in which several tokens have the same text: the repeated ones
+// get other texts and become unused. Appends a loss for them.
 Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);
