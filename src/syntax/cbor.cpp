@@ -1,6 +1,6 @@
-// Reads CBOR (RFC 8949): an item is a head, and what its major type asks for. The upper three bits of a head's first
-// byte are the major type, the lower five the argument, or the length of the argument that follows big-endian (24 to
-// 27: 1, 2, 4, 8 bytes; 31: an indefinite length, up to a break).
+// Reads CBOR (RFC 8949): an item is a head, and the content that its major type asks for. The upper three bits of a
+// head's first byte are the major type, the lower five the argument, or the length of the argument that follows
+// big-endian (24 to 27: 1, 2, 4, 8 bytes; 31: an indefinite length, up to a break).
 #include "syntax/cbor.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::string make_printable(std::string_view key) {
   return text;
 }
 
-// Returns the bytes that the shortest head for this argument takes.
+// Returns how many bytes the shortest head for this argument takes.
 std::size_t measure_shortest_head(std::uint64_t argument) {
   if (argument < 24) return 1;
   if (argument <= UINT8_MAX) return 2;
@@ -49,8 +49,8 @@ std::size_t measure_shortest_head(std::uint64_t argument) {
   return argument <= UINT32_MAX ? 5 : 9;
 }
 
-// The kinds by the upper three bits of an item's first byte (RFC 8949, section 3.1); the last are simple values and
-// floats.
+// The upper three bits of an item's first byte give its kind (RFC 8949, section 3.1). The last row stands for simple
+// values and floats.
 constexpr std::array kMajorTypes = {HeadKind::unsigned_integer,
                                     HeadKind::negative_integer,
                                     HeadKind::bytes,
@@ -111,8 +111,8 @@ inline std::string_view Cursor::find_last_string(const Head& item) const {
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
 
-// Decodes a head by RFC 8949, section 3.
-Head Cursor::decode() {
+// Decodes a head (RFC 8949, section 3).
+Head Cursor::decode_head() {
   const std::size_t begin = at_;
   const unsigned first = read_number<std::uint8_t>(begin);
   const unsigned low = first & 0x1fU;
@@ -190,8 +190,8 @@ void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
 inline Head Cursor::read_head() {
   const std::uint64_t begin = position();
   if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
-  Head item = decode();
-  while (item.kind() == HeadKind::tag) item = decode();
+  Head item = decode_head();
+  while (item.kind() == HeadKind::tag) item = decode_head();
   if (item.kind() == HeadKind::end) fail("CBOR: a break where an item is expected", begin);
   return item;
 }
@@ -220,7 +220,7 @@ inline std::uint64_t Cursor::check_count(const Head& item, std::uint64_t least_b
   return item.argument();
 }
 
-inline KeySet* Cursor::clear_key_set(Keys keys) {
+inline KeySet* Cursor::open_key_set(Keys keys) {
   if (rules_ == Rules::deterministic || keys == Keys::checked_by_caller) return nullptr;
   while (depth_ >= key_sets_.size()) key_sets_.push_back(std::make_unique<KeySet>());
   KeySet* const set = key_sets_[depth_].get();
@@ -235,14 +235,14 @@ inline std::string_view Cursor::read_string(const Head& item) {
 // Joins the pieces of an indefinite string, which are definite strings of its kind.
 std::string_view Cursor::join_pieces(const Head& item) {
   std::string whole;
-  while (!skip_break()) whole += add_piece(item.kind());
-  charge(budget_.charge_text(whole.size()));
+  while (!skip_break()) whole += read_piece(item.kind());
+  require_affordable(budget_.charge_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
 
-std::string_view Cursor::add_piece(HeadKind kind) {
+std::string_view Cursor::read_piece(HeadKind kind) {
   const std::uint64_t begin = position();
-  const Head piece = decode();
+  const Head piece = decode_head();
   if (piece.kind() != kind || piece.indefinite())
     fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind())), begin);
   return find_last_string(piece);
@@ -252,11 +252,11 @@ std::uint64_t Cursor::read_u64() { return read_head(HeadKind::unsigned_integer).
 std::string_view Cursor::read_text() { return read_string(read_head(HeadKind::text)); }
 Map Cursor::read_map(Keys keys) { return Map(*this, read_head(HeadKind::map), keys); }
 Array Cursor::read_array() { return Array(*this, read_head(HeadKind::array)); }
-Value Cursor::read_value() { return to_value(read_head()); }
+Value Cursor::read_value() { return convert_to_value(read_head()); }
 
 Attributes Cursor::read_attributes() {
   const std::uint64_t begin = position();
-  Value map = make_map(read_head(HeadKind::map));
+  Value map = read_map_value(read_head(HeadKind::map));
   if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
   return std::move(map).take<Attributes>();
 }
@@ -267,8 +267,8 @@ bool Cursor::skip_null() {
   return true;
 }
 
-Value Cursor::to_value(const Head& item) {
-  charge(budget_.charge_value());
+Value Cursor::convert_to_value(const Head& item) {
+  require_affordable(budget_.charge_value());
   switch (item.kind()) {
     case HeadKind::unsigned_integer: return item.argument();
     case HeadKind::negative_integer: return make_negative_value(item.argument());
@@ -284,7 +284,7 @@ Value Cursor::to_value(const Head& item) {
       for (Array array(*this, item); array.next();) items.push_back(read_value());
       return items;
     }
-    case HeadKind::map: return make_map(item);
+    case HeadKind::map: return read_map_value(item);
     case HeadKind::null:
     case HeadKind::undefined:
     case HeadKind::none:
@@ -294,7 +294,7 @@ Value Cursor::to_value(const Head& item) {
   return {};
 }
 
-Value Cursor::make_map(const Head& item) {
+Value Cursor::read_map_value(const Head& item) {
   std::vector<Attributes::Entry> entries;
   Value::Pairs pairs;  // used as soon as a key is not text
   for (Map map(*this, item); map.next();) {
@@ -310,7 +310,7 @@ Value Cursor::make_map(const Head& item) {
   return Attributes::from_unique(std::move(entries));
 }
 
-void Cursor::charge(bool affordable) const {
+void Cursor::require_affordable(bool affordable) const {
   if (!affordable) fail("CBOR: more values than a text of this size may hold", position());
 }
 
@@ -318,7 +318,7 @@ void Cursor::skip() { skip_content(read_head()); }
 
 void Cursor::skip_content(const Head& item) {
   if (item.indefinite() && (item.kind() == HeadKind::text || item.kind() == HeadKind::bytes)) {
-    while (!skip_break()) add_piece(item.kind());
+    while (!skip_break()) read_piece(item.kind());
   } else if (item.kind() == HeadKind::array) {
     for (Array array(*this, item); array.next();) skip();
   } else if (item.kind() == HeadKind::map) {
@@ -326,14 +326,13 @@ void Cursor::skip_content(const Head& item) {
   }
 }
 
-void Cursor::finish() const {
+void Cursor::require_end() const {
   if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes after the end", bytes_.size() - at_), position());
 }
 
 Array::Array(Cursor& in, const Head& item)
     : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.check_count(item, 1)) {
-  // One frame beyond the allowed depth exists, so that an empty container may be at it; read_head() refuses items
-  // below.
+  // There is one frame beyond the allowed depth, for a container without items: read_head() refuses items in it.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
 
@@ -348,7 +347,7 @@ Map::Map(Cursor& in, const Head& item, Keys keys)
     : in_(in),
       indefinite_(item.indefinite()),
       left_(item.indefinite() ? 0 : in.check_count(item, 2)),
-      keys_(in.clear_key_set(keys)) {
+      keys_(in.open_key_set(keys)) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 
@@ -366,13 +365,13 @@ bool Map::next() {
   } else {
     key_ = {};
     if (!other_) other_ = std::make_unique<OtherKeys>();
-    other_->key = in_.to_value(item);
+    other_->key = in_.convert_to_value(item);
   }
-  in_.charge(in_.budget_.charge_key(keys_read_++));
+  in_.require_affordable(in_.budget_.charge_key(keys_read_++));
   if (in_.rules_ == Rules::deterministic) {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
-  } else if (!is_new()) {
+  } else if (!is_new_key()) {
     in_.fail(fmt::format("the key {} appears twice", describe_key()), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is not text";
@@ -383,11 +382,11 @@ std::string Map::describe_key() const {
   return text_key_ ? fmt::format("\"{}\"", make_printable(key_)) : to_json(other_->key);
 }
 
-bool Map::is_new() {
+bool Map::is_new_key() {
   if (keys_ == nullptr) return true;
   if (text_key_) return keys_->insert(key_);
   const std::string encoded = encode(other_->key);
-  in_.charge(in_.budget_.charge_text(encoded.size()));
+  in_.require_affordable(in_.budget_.charge_text(encoded.size()));
   return other_->seen.insert(in_.joined_.emplace_back(encoded));
 }
 

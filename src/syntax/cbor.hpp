@@ -1,7 +1,7 @@
-// CBOR (RFC 8949): a cursor over one encoded item.
+// Reads and writes CBOR (RFC 8949).
 //
-// The cursor walks the bytes in place: it builds nothing that the caller does not ask for, bounds nesting, bounds every
-// count by the bytes left, and errors name the keys that lead to the item and its offset in the file.
+// A Cursor walks the bytes of one item in place, and builds only what the caller asks for. It limits nesting, and
+// limits every count by the bytes left. Errors name the keys that lead to the item, and its offset in the file.
 #pragma once
 
 #include <array>
@@ -45,8 +45,8 @@ enum class HeadKind : std::uint8_t {
   end
 };
 
-// Holds one head. Two numbers of 64 bits fit registers, members of single bytes would go through memory: a large
-// manifest has two million heads.
+// Holds one head in two numbers of 64 bits, which fit registers. Members of single bytes would go through memory, and a
+// large manifest has two million heads.
 class Head {
  public:
   explicit Head(HeadKind kind, std::uint64_t argument = 0, bool indefinite = false)
@@ -67,7 +67,7 @@ class Head {
 class Map;
 class Array;
 
-// Who rejects repeated keys of a map. Deterministic encoding always checks that keys ascend.
+// States who rejects repeated keys of a map. Deterministic encoding always checks that keys ascend.
 enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
@@ -84,12 +84,12 @@ class Cursor {
   Value read_value();
   // Returns a map whose keys are all text.
   Attributes read_attributes();
-  // Skips a null, which marks an absent optional value; false if something else follows.
+  // Skips a null, which marks an absent optional value. Returns false if something else follows.
   bool skip_null();
   // Skips the next item and checks it. Builds nothing.
   void skip();
   // Throws when bytes are left.
-  void finish() const;
+  void require_end() const;
 
   // Returns the offset in the file where the next item begins.
   std::uint64_t position() const { return offset_ + at_; }
@@ -110,32 +110,32 @@ class Cursor {
     bool is_map = false;
   };
 
-  // Reads one head, and the content of a string.
-  Head decode();
+  // Reads one head, and moves past the content of a definite string.
+  Head decode_head();
   // Reads a head after any tags, and checks the depth.
   Head read_head();
   Head read_head(HeadKind expected);
-  // Each function does a part of decode(). `begin` is the item's offset.
+  // Each function does a part of decode_head(). `begin` is the item's offset.
   Head decode_simple(unsigned low, std::size_t begin);
   Head make_floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
   template <typename Number>
   Number read_number(std::size_t begin);
   [[noreturn]] void fail_cut_off(std::size_t begin) const;
-  Value to_value(const Head& item);
-  Value make_map(const Head& item);
-  void charge(bool affordable) const;
+  Value convert_to_value(const Head& item);
+  Value read_map_value(const Head& item);
+  void require_affordable(bool affordable) const;
   void skip_content(const Head& item);
   // Returns the content of bytes and text. Requires: the item was read last.
   std::string_view read_string(const Head& item);
   std::string_view find_last_string(const Head& item) const;  // reads a definite string
   std::string_view join_pieces(const Head& item);             // reads an indefinite string
-  std::string_view add_piece(HeadKind kind);                  // reads a piece of an indefinite string
+  std::string_view read_piece(HeadKind kind);                 // reads a piece of an indefinite string
   void require_shortest(const Head& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool skip_break();
-  KeySet* clear_key_set(Keys keys);  // is called for a map that opens; null if no keys need comparing
+  KeySet* open_key_set(Keys keys);  // is called for a map that opens; null if no keys need comparing
   std::uint64_t check_count(const Head& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -173,7 +173,7 @@ class Array {
 };
 
 // Walks a map: for (auto map = in.read_map(); map.next();) { if (map.is("version")) ... else in.skip(); }
-// Each key comes once; in deterministic encoding they ascend.
+// Throws for repeated keys, unless Keys::checked_by_caller, and in deterministic encoding for keys that do not ascend.
 class Map {
  public:
   Map(const Map&) = delete;
@@ -185,7 +185,8 @@ class Map {
   // Returns the key; empty if it is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // Returns true if the key is this literal. With its known size, memcmp() becomes a few instructions; == calls it.
+  // Returns true if the key is this literal. Since its size is known, memcmp() becomes a few instructions; == would
+  // call it.
   template <std::size_t kSize>
   bool is(const char (&name)[kSize]) const {
     return key_.size() == kSize - 1 && std::memcmp(key_.data(), name, kSize - 1) == 0;
@@ -201,7 +202,7 @@ class Map {
   Map(Cursor& in, const Head& item, Keys keys = Keys::unique);
 
   void require_ascending(std::string_view encoded);
-  bool is_new();
+  bool is_new_key();
   std::string describe_key() const;
 
   Cursor& in_;
@@ -220,8 +221,8 @@ class Map {
   std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
 };
 
-// How a map's keys are ordered: by their text (as zTensor 1.1's writer does), or by their encoding, shorter keys first
-// (RFC 8949 section 4.2.1).
+// Orders a map's keys by their text (as zTensor 1.1's writer does), or by their encoding, shorter keys first (RFC 8949
+// section 4.2.1).
 enum class KeyOrder { by_text, by_encoding };
 
 // Appends items to a growing string of bytes: shortest heads, definite lengths, shortest floats.
@@ -236,7 +237,7 @@ class Encoder {
   void append_u64(std::uint64_t number) { append_head(0, number); }
   // Appends any value; maps inside are sorted.
   void append_value(const Value& value);
-  // Appends an encoded item.
+  // Appends an item that is encoded already.
   void append_encoded(std::string_view item) { bytes_ += item; }
   // Appends a key and its value.
   void append_member(std::string_view key, std::string_view value) {

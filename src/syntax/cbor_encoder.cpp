@@ -40,7 +40,7 @@ std::size_t encode_float(double number, std::array<std::byte, 9>& out) {
 }
 
 bool is_key_before(std::string_view a, std::string_view b, KeyOrder order) {
-  // A head grows with its length, so encoded texts compare by length first.
+  // The head of a longer text is larger, so encoded texts compare by length first.
   if (order == KeyOrder::by_encoding && a.size() != b.size()) return a.size() < b.size();
   return a < b;
 }

@@ -1,4 +1,4 @@
-// Converts an element of a tensor to a plain value: checkpoints store settings as tensors, too.
+// Converts an element of a tensor to a plain value, since checkpoints store settings as tensors, too.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace poise {
 
-// Returns a number, a boolean, or [real, imaginary] for complex numbers; std::nullopt for types without single elements
-// of whole bytes, and where `bytes` are not those of one element.
+// Returns a number, a boolean, or [real, imaginary] for complex numbers; std::nullopt for other types (those without
+// elements of whole bytes, f8_e8m0), and if `bytes` are not those of one element.
 std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes);
 
-// Converts a value of any kind of number to double; integers above 2^53 are rounded. Returns std::nullopt where the
-// value is absent or has another kind.
+// Converts a value of any kind of number to double; integers above 2^53 are rounded. Returns std::nullopt if the value
+// is absent or has another kind.
 inline std::optional<double> convert_to_double(const Value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* real = value->get_if<double>()) return *real;

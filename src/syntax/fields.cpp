@@ -14,13 +14,13 @@ Fields::Fields(const Value& value, std::string where, std::string_view path)
     throw Error(ErrorKind::invalid_file, fmt::format("{}: expected an object", where_), std::string(path_));
 }
 
-std::string Fields::name(std::string_view key) const {
+std::string Fields::make_name(std::string_view key) const {
   if (where_.empty()) return std::string(key);
   return fmt::format("{}{}{}", where_, nested_ ? "." : ": ", key);
 }
 
 void Fields::fail(std::string_view key, std::string_view problem) const {
-  throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", name(key), problem), std::string(path_));
+  throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", make_name(key), problem), std::string(path_));
 }
 
 const Value* Fields::find(std::string_view key) const {
@@ -29,7 +29,7 @@ const Value* Fields::find(std::string_view key) const {
 }
 
 template <typename T>
-const T* Fields::get(std::string_view key, std::string_view expected) const {
+const T* Fields::find_typed(std::string_view key, std::string_view expected) const {
   const Value* value = find(key);
   const T* found = value == nullptr ? nullptr : value->get_if<T>();
   if (value != nullptr && found == nullptr) fail(key, expected);
@@ -37,12 +37,12 @@ const T* Fields::get(std::string_view key, std::string_view expected) const {
 }
 
 std::optional<bool> Fields::read_boolean(std::string_view key) const {
-  const auto* found = get<bool>(key, "expected true or false");
+  const auto* found = find_typed<bool>(key, "expected true or false");
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 std::optional<std::string> Fields::read_text(std::string_view key) const {
-  const auto* found = get<std::string>(key, "expected text");
+  const auto* found = find_typed<std::string>(key, "expected text");
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
@@ -57,16 +57,20 @@ std::string Fields::require_text(std::string_view key) const {
 }
 
 std::uint64_t Fields::read_unsigned(std::string_view key, std::uint64_t missing) const {
-  const auto* found = get<std::uint64_t>(key, "expected a number that is not negative");
+  const auto* found = find_typed<std::uint64_t>(key, "expected a number that is not negative");
   return found == nullptr ? missing : *found;
 }
 
-const Attributes* Fields::find_object(std::string_view key) const { return get<Attributes>(key, "expected an object"); }
-const Value::Array* Fields::find_array(std::string_view key) const { return get<Value::Array>(key, "expected a list"); }
+const Attributes* Fields::find_object(std::string_view key) const {
+  return find_typed<Attributes>(key, "expected an object");
+}
+const Value::Array* Fields::find_array(std::string_view key) const {
+  return find_typed<Value::Array>(key, "expected a list");
+}
 
 std::optional<Fields> Fields::find_map(std::string_view key) const {
   const Value* value = find(key);
-  return value == nullptr ? std::nullopt : std::optional(Fields(*value, name(key), path_));
+  return value == nullptr ? std::nullopt : std::optional(Fields(*value, make_name(key), path_));
 }
 
 std::vector<Fields> Fields::read_list(std::string_view key, bool optional) const {
@@ -74,7 +78,7 @@ std::vector<Fields> Fields::read_list(std::string_view key, bool optional) const
   const Value::Array* items = find_array(key);
   if (items == nullptr && !optional) fail(key, "expected a list");
   for (std::size_t i = 0; items != nullptr && i < items->size(); ++i)
-    result.push_back(Fields((*items)[i], fmt::format("{}[{}]", name(key), i), path_));
+    result.push_back(Fields((*items)[i], fmt::format("{}[{}]", make_name(key), i), path_));
   return result;
 }
 

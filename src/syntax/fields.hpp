@@ -1,5 +1,5 @@
-// Fields are typed look-ups in an object of a JSON file. A null counts as absent, and a field of the wrong type is an
-// error with its name.
+// Reads typed fields of an object in a JSON file. A null counts as absent, and a field of the wrong type is an error
+// with its name.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// Returns the member `key` of an object, if it is of type T. Null for no object, too.
+// Returns the member `key` of an object; null if it is absent or of another type, or if there is no object.
 template <typename T>
 const T* get_member(const Attributes* object, std::string_view key) {
   return object == nullptr ? nullptr : object->get_if<T>(key);
@@ -47,14 +47,14 @@ class Fields {
   std::string read_text(std::string_view key, std::string_view missing) const;
   std::string require_text(std::string_view key) const;
   std::uint64_t read_unsigned(std::string_view key, std::uint64_t missing) const;
-  // Returns null when the field is absent.
+  // These functions return null or std::nullopt if the field is absent.
   const Attributes* find_object(std::string_view key) const;
   const Value::Array* find_array(std::string_view key) const;
   std::optional<Fields> find_map(std::string_view key) const;
-  // Returns the maps in a list; throws if it is missing, unless `optional`.
+  // Returns the maps in a list. Throws if the list is missing, unless `optional`.
   std::vector<Fields> read_list(std::string_view key, bool optional = false) const;
 
-  // Throws invalid_file: "tokenizer: normalizer.type: " and the problem.
+  // Throws invalid_file "tokenizer: normalizer.type: <problem>".
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
   const Attributes& keys() const { return *map_; }
   const std::string& where() const { return where_; }
@@ -62,9 +62,9 @@ class Fields {
 
  private:
   Fields(const Value& value, std::string where, std::string_view path);
-  std::string name(std::string_view key) const;
+  std::string make_name(std::string_view key) const;
   template <typename T>
-  const T* get(std::string_view key, std::string_view expected) const;
+  const T* find_typed(std::string_view key, std::string_view expected) const;
 
   const Attributes* map_;
   std::string where_;

@@ -61,18 +61,18 @@ std::string_view describe_error(simdjson::error_code code) {
 
 }  // namespace
 
-// Walks a text, with bounded depth and without accepting a key twice.
+// Walks a text, with bounded depth. Rejects repeated keys, except where the caller does.
 class JsonParser {
  public:
   // Requires: the text outlives this.
   JsonParser(const JsonText& text, std::string name, std::uint64_t offset, ValueBudget budget)
       : text_(text.text()), name_(std::move(name)), offset_(offset), budget_(budget) {
-    require_justified();
+    check_item_count();
   }
 
   Value parse() {
     ondemand::document document;
-    start(document);
+    begin_document(document);
     Value root = read_value(document, 0);
     require_end(root.get_if<Attributes>() != nullptr || root.get_if<Value::Array>() != nullptr);
     return root;
@@ -84,7 +84,7 @@ class JsonParser {
 
   void walk(JsonValue::VisitMember visit) {
     ondemand::document document;
-    start(document);
+    begin_document(document);
     const std::string_view token = trim(read_token(document));
     if (!token.starts_with('{')) fail("expected an object", token.data());
     walk_members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
@@ -97,7 +97,7 @@ class JsonParser {
  private:
   friend class JsonValue;
 
-  void start(ondemand::document& document) {
+  void begin_document(ondemand::document& document) {
     if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // newer simdjson skips it
     if (const auto nul = text_.find('\0'); nul != std::string_view::npos) fail("a NUL byte", text_.data() + nul);
     if (const auto error = parser_
@@ -130,29 +130,29 @@ class JsonParser {
     return offset_ + static_cast<std::uint64_t>(place - text_.data());
   }
 
-  // Returns the next token.
+  // Returns the place of the next token.
   const char* find_place() const {
     const char* place = nullptr;
     return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, end()) : end();
   }
 
-  void check(simdjson::error_code error, const char* place) const {
+  void check_result(simdjson::error_code error, const char* place) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
     if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) place = end();
     if (error != simdjson::SUCCESS) fail(describe_error(error), place);
   }
-  void check(simdjson::error_code error) const {
-    if (error != simdjson::SUCCESS) check(error, find_place());
+  void check_result(simdjson::error_code error) const {
+    if (error != simdjson::SUCCESS) check_result(error, find_place());
   }
 
-  // Throws unless the file justifies the memory: simdjson takes four bytes for each token of the whole text before the
-  // first value is charged.
-  void require_justified() const {
+  // Throws if a large text has too many items for its size: simdjson takes four bytes for each token of the whole text
+  // before the first value is charged.
+  void check_item_count() const {
     const std::string_view text = text_;
     if (text.size() <= kLargeTextBytes) return;
     const std::uint64_t most = text.size() / kLeastBytesPerItem;
     const auto is_item = [](char c) { return c == ',' || c == '[' || c == '{'; };
-    // Blocks of one size are counted in vectors.
+    // The compiler counts in vectors, since all blocks have one size.
     constexpr std::size_t kBlock = 128;
     std::uint64_t count = 0;
     for (std::size_t begin = 0; begin + kBlock <= text.size(); begin += kBlock) {
@@ -175,7 +175,7 @@ class JsonParser {
     }
   }
 
-  // Finds the place of invalid UTF-8 or of an invalid string: simdjson reports these first, without a place.
+  // Throws simdjson's error, with the place of invalid UTF-8 or of an invalid string, which simdjson does not report.
   [[noreturn]] void fail_early(simdjson::error_code error) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
     if (error == simdjson::UTF8_ERROR) fail("bytes that are not UTF-8", find_malformed());
@@ -204,15 +204,15 @@ class JsonParser {
     return rest.data();
   }
 
-  // Returns the text between a value's first character and the next token.
+  // Returns the text from a value's first character to the next token.
   static std::string_view read_token(ondemand::value& value) { return value.raw_json_token(); }
   std::string_view read_token(ondemand::document& document) const {
     std::string_view token;
-    check(document.raw_json_token().get(token));
+    check_result(document.raw_json_token().get(token));
     return token;
   }
 
-  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson skips them.
+  // `source` is the document for the root, else a value in it. Reads scalars from their token; simdjson skips them.
   template <typename Source>
   Value read_value(Source& source, std::size_t depth) {
     return read_value(source, trim(read_token(source)), depth);
@@ -260,7 +260,7 @@ class JsonParser {
     return *std::move(number);
   }
 
-  // Returns the first quote or escape from `at` on.
+  // Returns the position of the first quote or escape from `at` on; the text's size if there is none.
   static std::size_t find_plain_end(std::string_view text, std::size_t at) {
     while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
     return at;
@@ -271,13 +271,13 @@ class JsonParser {
     const std::size_t end = find_plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
       ondemand::raw_json_string passed;  // otherwise simdjson takes the text for a key if a colon follows
-      check(source.get_raw_json_string().get(passed), token.data());
+      check_result(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
     if (end == token.size() || token[end] == '"' || token.back() != '"')
       fail(describe_error(simdjson::TAPE_ERROR), token.data());
     std::string_view text;
-    check(source.get_string().get(text), token.data());
+    check_result(source.get_string().get(text), token.data());
     return text;
   }
 
@@ -290,10 +290,10 @@ class JsonParser {
   void walk_items(Source& source, std::size_t depth, const char* place, Visit&& visit) {
     check_depth(depth, place);
     ondemand::array array;
-    check(source.get_array().get(array), place);
+    check_result(source.get_array().get(array), place);
     for (auto element : array) {
       ondemand::value item;
-      check(std::move(element).get(item));
+      check_result(std::move(element).get(item));
       const std::string_view token = trim(read_token(item));
       JsonValue reached(*this, &item, token, depth + 1, find_offset(token.data()));
       visit(reached);
@@ -304,15 +304,15 @@ class JsonParser {
   void walk_members(Source& source, std::size_t depth, const char* place, bool unique, Visit&& visit) {
     check_depth(depth, place);
     ondemand::object object;
-    check(source.get_object().get(object), place);
+    check_result(source.get_object().get(object), place);
     Level& level = open_level(depth);
     for (auto member : object) {
       ondemand::field field;
-      check(std::move(member).get(field));
+      check_result(std::move(member).get(field));
       const char* const begin = field.key().raw() - 1;
       const std::string_view key = read_key(field, begin);
       if (unique) {
-        charge(budget_.charge_key(level.keys.size()));
+        require_affordable(budget_.charge_key(level.keys.size()));
         if (!level.keys.insert(key)) fail_repeated_key(key, name_, find_offset(begin));
       }
       JsonValue reached(*this, &field.value(), trim(read_token(field.value())), depth + 1, find_offset(begin));
@@ -326,7 +326,7 @@ class JsonParser {
     std::vector<Value>& collected = open_level(depth).items;
     walk_items(source, depth, place, [&](JsonValue& reached) {
       Value item = read_tree(reached);
-      charge(budget_.charge_value());
+      require_affordable(budget_.charge_value());
       collected.push_back(std::move(item));
     });
     return Value(release_items(collected));
@@ -338,7 +338,7 @@ class JsonParser {
     std::vector<Attributes::Entry>& collected = open_level(depth).entries;
     walk_members(source, depth, place, true, [&](std::string_view key, JsonValue& reached) {
       Value item = read_tree(reached);
-      charge(budget_.charge_value());
+      require_affordable(budget_.charge_value());
       collected.emplace_back(key, std::move(item));
     });
     return Attributes::from_unique(release_items(collected));
@@ -376,11 +376,11 @@ class JsonParser {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
     const std::size_t end = find_plain_end(rest, 1);
     std::string_view key = rest.substr(1, end - 1);
-    if (rest[end] != '"') check(field.unescaped_key().get(key), begin);
+    if (rest[end] != '"') check_result(field.unescaped_key().get(key), begin);
     return key;
   }
 
-  // Moves the items out of a level, into no more memory than they need.
+  // Moves the items out of a level. Up to 1024 items get no more memory than they need.
   template <typename Item>
   static std::vector<Item> release_items(std::vector<Item>& items) {
     constexpr std::size_t kMany = 1024;
@@ -390,7 +390,7 @@ class JsonParser {
     return result;
   }
 
-  void charge(bool affordable) const {
+  void require_affordable(bool affordable) const {
     if (!affordable) fail(kTooMany, find_place());
   }
 

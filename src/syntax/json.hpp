@@ -19,20 +19,20 @@
 namespace poise {
 
 // Parses a number of a JSON text (RFC 8259, section 6). An integer that 64 bits hold, with or without a sign, stays an
-// integer; others become double, where what is too small becomes 0. Returns std::nullopt, with the problem, for a token
-// that is not a number and for one beyond double precision.
+// integer; other numbers become double, or 0 if they are too small. Returns std::nullopt, with the problem, for a token
+// that is not a number and for a number that is too large.
 std::optional<Value> parse_json_number(std::string_view token, std::string_view& problem);
 
-// Holds a text in memory of its own, with the padding that the parser needs.
+// Holds a copy of a text, with the padding that the parser needs.
 class JsonText {
  public:
   explicit JsonText(std::string_view text);
-  // Reads the text from a source. Throws io. Requires: the source has it.
+  // Reads the text from a source. Throws io. Requires: the range is inside the source.
   JsonText(const Source& source, std::uint64_t offset, std::size_t length);
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 
-  // Frees the memory before a position, in large steps. Requires: no view of this memory is used any more.
+  // Frees the memory before a position, in large steps. Requires: nobody uses a view of this memory any more.
   void release_before(std::size_t place);
 
  private:
@@ -66,7 +66,7 @@ Value parse_exact_json(std::string_view text, const std::string& name);
 // Shortens an integer of any number of digits for a message.
 std::string shorten_integer(std::string_view digits);
 
-// Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
+// Appends a text in quotes, with escapes as in to_json(). U+FFFD replaces each byte of invalid UTF-8.
 void append_quoted(std::string& out, std::string_view text);
 
 class JsonParser;  // defined in json.cpp
@@ -106,8 +106,8 @@ class JsonValue {
   std::uint64_t position_;
 };
 
-// Walks the members of the object that the text must be. Repeated keys are left to `visit`, which may have a table of
-// keys. All trees share one budget, as if they were one value. `name` is the file, `offset` the place of the text in
+// Calls `visit` for the members of a text, which must be an object. Does not reject repeated keys: `visit` may have a
+// table of keys. All trees that `visit` reads share one budget. `name` is the file, `offset` the place of the text in
 // it. Throws invalid_file, and what `visit` throws.
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset,
                       JsonValue::VisitMember visit);

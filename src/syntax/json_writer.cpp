@@ -21,7 +21,7 @@ std::string format_hex(const Value::Bytes& bytes) {
   return text;
 }
 
-// Returns the shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
+// Returns the shortest digits that read as the same number, with a point or an exponent, which integers lack.
 std::string format_number(double number) {
   std::array<char, 32> buffer;
   const double size = std::abs(number);
@@ -34,7 +34,7 @@ std::string format_number(double number) {
 }
 
 // Returns the length of the prefix that needs no escape.
-std::size_t measure_plain(std::string_view text) {
+std::size_t measure_plain_prefix(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {
     const auto byte = static_cast<unsigned char>(text[length]);
@@ -65,7 +65,7 @@ void append_escaped(std::string& out, char front) {
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = measure_plain(text);
+    const std::size_t length = measure_plain_prefix(text);
     out += text.substr(0, length);
     text.remove_prefix(length);
     if (text.empty()) break;
@@ -95,25 +95,25 @@ struct JsonItem {
   void operator()(const std::string& text) const { append_quoted(out.text_, text); }
   void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, format_hex(bytes)); }
   void operator()(const Value::Array& array) const {
-    out.begin('[');
+    out.open_bracket('[');
     for (const Value& item : array) out.write_value(item);
-    out.end(']');
+    out.close_bracket(']');
   }
   void operator()(const Value::Pairs& pairs) const {
-    out.begin('[');
+    out.open_bracket('[');
     for (const auto& [first, second] : pairs) {
       out.begin_item();
-      out.begin('[');
+      out.open_bracket('[');
       out.write_value(first);
       out.write_value(second);
-      out.end(']');
+      out.close_bracket(']');
     }
-    out.end(']');
+    out.close_bracket(']');
   }
   void operator()(const Attributes& map) const {
-    out.begin('{');
+    out.open_bracket('{');
     for (const auto& [key, value] : map) out.write_member(key, value);
-    out.end('}');
+    out.close_bracket('}');
   }
 };
 
@@ -143,12 +143,12 @@ void JsonWriter::begin_item() {
   begin_line();
 }
 
-void JsonWriter::begin(char bracket) {
+void JsonWriter::open_bracket(char bracket) {
   text_ += bracket;
   has_items_.push_back(false);
 }
 
-void JsonWriter::end(char bracket) {
+void JsonWriter::close_bracket(char bracket) {
   const bool had_items = has_items_.back();
   has_items_.pop_back();
   if (had_items) begin_line();

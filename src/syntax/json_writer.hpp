@@ -2,10 +2,10 @@
 //
 //   JsonWriter out(2);
 //   out.begin_object();
-//   out.member("name", name);
-//   out.key("shape");
+//   out.write_member("name", name);
+//   out.write_key("shape");
 //   out.begin_array();
-//   for (const std::uint64_t dimension : shape) out.value(dimension);
+//   for (const std::uint64_t dimension : shape) out.write_value(dimension);
 //   out.end_array();
 //   out.end_object();
 #pragma once
@@ -21,7 +21,7 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // Names the form of numbers that JSON lacks: as null, or as NaN, Infinity and -Infinity as in Python's json.
+  // Chooses how to write numbers that JSON lacks: as null, or as NaN, Infinity and -Infinity as Python's json does.
   enum class NotFinite : bool { null, named };
 
   // `indent` is the number of spaces for each level; if it is below 0, all text is in one line.
@@ -30,14 +30,14 @@ class JsonWriter {
 
   void begin_object() {
     begin_item();
-    begin('{');
+    open_bracket('{');
   }
-  void end_object() { end('}'); }
+  void end_object() { close_bracket('}'); }
   void begin_array() {
     begin_item();
-    begin('[');
+    open_bracket('[');
   }
-  void end_array() { end(']'); }
+  void end_array() { close_bracket(']'); }
 
   // Writes the key of the next value. Requires: the innermost container is an object.
   void write_key(std::string_view name);
@@ -60,8 +60,8 @@ class JsonWriter {
 
  private:
   friend struct JsonItem;  // defined in json_writer.cpp
-  void begin(char bracket);
-  void end(char bracket);
+  void open_bracket(char bracket);
+  void close_bracket(char bracket);
   // Writes the separator before an item.
   void begin_item();
   void begin_line();

@@ -13,7 +13,7 @@
 namespace poise::msgpack {
 namespace {
 
-bool ends_with_content(ItemKind kind) {
+bool has_content(ItemKind kind) {
   return kind == ItemKind::text || kind == ItemKind::bytes || kind == ItemKind::extension;
 }
 
@@ -40,7 +40,7 @@ std::uint64_t Reader::read_number(unsigned bytes) {
   }
 }
 
-Item Reader::read_content(Item item, std::uint64_t length) {
+Item Reader::skip_content(Item item, std::uint64_t length) {
   if (item.kind == ItemKind::extension) item.type = in_.read_i8("type of an extension");
   item.argument = length;
   item.content = in_.position();
@@ -48,7 +48,7 @@ Item Reader::read_content(Item item, std::uint64_t length) {
   return item;
 }
 
-Item Reader::read_items(Item item, std::uint64_t count) {
+Item Reader::set_item_count(Item item, std::uint64_t count) {
   const bool is_map = item.kind == ItemKind::map;
   if (count > in_.remaining() / (is_map ? 2 : 1))
     in_.fail(is_map ? "map" : "array",
@@ -59,7 +59,7 @@ Item Reader::read_items(Item item, std::uint64_t count) {
 }
 
 // Reads the next head, by the ranges of the specification's table "Formats".
-Item Reader::next() {
+Item Reader::read_head() {
   Item item{.begin = in_.position()};
   const unsigned first = in_.read_u8("item");
   const auto make_item = [&](ItemKind kind) {
@@ -71,9 +71,9 @@ Item Reader::next() {
     return make_item(kind);
   };
   if (first < 0x80) return make_scalar(ItemKind::natural, first);
-  if (first < 0x90) return read_items(make_item(ItemKind::map), first & 0x0fU);
-  if (first < 0xa0) return read_items(make_item(ItemKind::array), first & 0x0fU);
-  if (first < 0xc0) return read_content(make_item(ItemKind::text), first & 0x1fU);
+  if (first < 0x90) return set_item_count(make_item(ItemKind::map), first & 0x0fU);
+  if (first < 0xa0) return set_item_count(make_item(ItemKind::array), first & 0x0fU);
+  if (first < 0xc0) return skip_content(make_item(ItemKind::text), first & 0x1fU);
   if (first >= 0xe0) return make_scalar(ItemKind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
   switch (first) {
     case 0xc0: return item;
@@ -81,10 +81,10 @@ Item Reader::next() {
     case 0xc3: return make_scalar(ItemKind::boolean, first & 1U);
     case 0xc4:
     case 0xc5:
-    case 0xc6: return read_content(make_item(ItemKind::bytes), read_number(1U << (first - 0xc4U)));
+    case 0xc6: return skip_content(make_item(ItemKind::bytes), read_number(1U << (first - 0xc4U)));
     case 0xc7:
     case 0xc8:
-    case 0xc9: return read_content(make_item(ItemKind::extension), read_number(1U << (first - 0xc7U)));
+    case 0xc9: return skip_content(make_item(ItemKind::extension), read_number(1U << (first - 0xc7U)));
     case 0xca:
       return make_scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.read_f32("number"))));
     case 0xcb: return make_scalar(ItemKind::real, in_.read_u64("number"));
@@ -105,14 +105,14 @@ Item Reader::next() {
     case 0xd5:
     case 0xd6:
     case 0xd7:
-    case 0xd8: return read_content(make_item(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
+    case 0xd8: return skip_content(make_item(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
     case 0xd9:
     case 0xda:
-    case 0xdb: return read_content(make_item(ItemKind::text), read_number(1U << (first - 0xd9U)));
+    case 0xdb: return skip_content(make_item(ItemKind::text), read_number(1U << (first - 0xd9U)));
     case 0xdc:
-    case 0xdd: return read_items(make_item(ItemKind::array), read_number(2U << (first - 0xdcU)));
+    case 0xdd: return set_item_count(make_item(ItemKind::array), read_number(2U << (first - 0xdcU)));
     case 0xde:
-    case 0xdf: return read_items(make_item(ItemKind::map), read_number(2U << (first - 0xdeU)));
+    case 0xdf: return set_item_count(make_item(ItemKind::map), read_number(2U << (first - 0xdeU)));
     default: in_.fail("item", fmt::format("no item begins with 0x{:02x}", first), item.begin);
   }
 }
@@ -122,7 +122,7 @@ Tree::Tree(const Source& source, std::string context)
   Path path;
   Reader in(source, "", 0, source.size());
   try {
-    add(in, path);
+    add_item(in, path);
   } catch (const Error& error) {
     if (!error.offset()) throw;
     constexpr std::size_t kMost = 100;  // bytes of a key
@@ -138,18 +138,18 @@ Tree::Tree(const Source& source, std::string context)
 }
 
 // Adds an item with all that is inside it. If it throws, `path` is the path to the faulty item.
-void Tree::add(Reader& in, Path& path) {
+void Tree::add_item(Reader& in, Path& path) {
   const Index index = nodes_.size();
   const std::uint64_t begin = in.position();
   if (path.size() > kMaxNesting) in.fail("", fmt::format("nested deeper than {} levels", kMaxNesting), begin);
   if (!budget_.charge_value())
     in.fail("", "more items than a file of this size may hold", begin, ErrorKind::unsupported);
-  const Item item = in.next();
+  const Item item = in.read_head();
   nodes_.push_back({.item = item});
   if (item.kind == ItemKind::array) {
     const std::size_t depth = path.size();
     path.emplace_back();
-    for (; path[depth].number < item.argument; ++path[depth].number) add(in, path);
+    for (; path[depth].number < item.argument; ++path[depth].number) add_item(in, path);
     path.pop_back();
   } else if (item.kind == ItemKind::map) {
     add_pairs(in, item.argument, path);
@@ -163,7 +163,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
   path.emplace_back();
   for (std::uint64_t i = 0; i < pairs; ++i) {
     path[depth] = {.number = i};
-    add(in, path);
+    add_item(in, path);
     const Item item = nodes_.back().item;
     if (item.kind != ItemKind::text)
       in.fail("key", fmt::format("expected text, found {}", to_string(item.kind)), item.begin);
@@ -173,7 +173,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
     if (!is_utf8(key)) in.fail("key", "it is not UTF-8", item.begin);
     path[depth].key = key;
     if (!seen.insert(std::move(key)).second) in.fail("", "the key appears twice", item.begin);
-    add(in, path);
+    add_item(in, path);
   }
   path.pop_back();
 }
@@ -199,8 +199,8 @@ std::string Tree::read_text(Index item) const {
 
 Value Tree::read_value(Index index, FunctionRef<Value(const Item&)> extension) {
   const Item& item = nodes_[index].item;
-  charge(budget_.charge_value(), item.begin);
-  if (ends_with_content(item.kind)) charge(budget_.charge_text(item.argument), item.begin);
+  require_affordable(budget_.charge_value(), item.begin);
+  if (has_content(item.kind)) require_affordable(budget_.charge_text(item.argument), item.begin);
   switch (item.kind) {
     case ItemKind::nil: return {};
     case ItemKind::boolean: return item.argument != 0;
@@ -221,7 +221,7 @@ Value Tree::read_value(Index index, FunctionRef<Value(const Item&)> extension) {
     case ItemKind::map: {
       std::vector<Attributes::Entry> entries;
       for (Index i = index + 1; i < find_after(index); i = find_after(i + 1)) {
-        charge(budget_.charge_text(nodes_[i].item.argument), item.begin);
+        require_affordable(budget_.charge_text(nodes_[i].item.argument), item.begin);
         entries.emplace_back(read_content(nodes_[i].item), read_value(i + 1, extension));
       }
       return Attributes::from_unique(std::move(entries));
@@ -231,7 +231,7 @@ Value Tree::read_value(Index index, FunctionRef<Value(const Item&)> extension) {
   return {};
 }
 
-void Tree::charge(bool affordable, std::uint64_t offset) const {
+void Tree::require_affordable(bool affordable, std::uint64_t offset) const {
   if (!affordable) fail("", "it takes more memory than its size justifies", offset, ErrorKind::unsupported);
 }
 

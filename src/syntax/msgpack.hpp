@@ -1,4 +1,4 @@
-// MessagePack (msgpack.org): one item after the other, or as a tree.
+// Reads MessagePack (msgpack.org), one item after the other or as a tree.
 //
 // An item begins with a byte that gives its kind and, for small ones, its number, length or count; otherwise these
 // follow, big-endian. Text, bytes and extensions go on with their content; an extension has a type, a signed byte,
@@ -45,7 +45,7 @@ class Reader {
   // Requires: the source outlives the reader.
   Reader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
-  Item next();
+  Item read_head();
   std::uint64_t position() const { return in_.position(); }
   std::uint64_t remaining() const { return in_.remaining(); }
 
@@ -56,8 +56,8 @@ class Reader {
 
  private:
   std::uint64_t read_number(unsigned bytes);
-  Item read_content(Item item, std::uint64_t length);
-  Item read_items(Item item, std::uint64_t count);
+  Item skip_content(Item item, std::uint64_t length);
+  Item set_item_count(Item item, std::uint64_t count);
 
   ByteReader in_;
 };
@@ -84,13 +84,13 @@ class Tree {
 
   // Throws invalid_file for text that is not UTF-8. Requires: text.
   std::string read_text(Index item) const;
-  // Returns an item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
+  // Returns an item with all that is inside it; `extension` makes the values of extensions. Charges the budget.
   Value read_value(Index item, FunctionRef<Value(const Item&)> extension);
 
-  // Returns the budget of the tree, of values, and of what a reader makes from both. charge() throws unsupported when
-  // it is used up.
+  // The tree, its values, and the objects that a reader makes of them share this budget.
   ValueBudget& budget() { return budget_; }
-  void charge(bool affordable, std::uint64_t offset) const;
+  // Throws unsupported unless `affordable`, which is the result of a charge to the budget.
+  void require_affordable(bool affordable, std::uint64_t offset) const;
 
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset,
                          ErrorKind kind = ErrorKind::invalid_file) const;
@@ -108,7 +108,7 @@ class Tree {
   };
   using Path = std::vector<PathStep>;
 
-  void add(Reader& in, Path& path);
+  void add_item(Reader& in, Path& path);
   void add_pairs(Reader& in, std::uint64_t pairs, Path& path);
   std::string read_content(const Item& item) const;
 

@@ -20,7 +20,7 @@ Message::Message(const Source& source, std::string context, std::uint64_t begin,
     : source_(source), context_(std::move(context)), reader_(source, context_, begin, end), start_(begin) {}
 
 bool Message::next() {
-  if (pending_) skip();
+  if (pending_) skip_value();
   if (reader_.remaining() == 0) return false;
   start_ = reader_.position();
   const std::uint64_t tag = read_varint("tag");
@@ -36,22 +36,22 @@ bool Message::next() {
 }
 
 std::uint64_t Message::read_integer(std::string_view field) {
-  expect_wire(Wire::varint, field);
+  require_wire(Wire::varint, field);
   return read_varint(field);
 }
 
 float Message::read_f32(std::string_view field) {
-  expect_wire(Wire::fixed32, field);
+  require_wire(Wire::fixed32, field);
   return reader_.read_f32(field);
 }
 
 std::string_view Message::read_text(std::string_view field) {
-  expect_wire(Wire::bytes, field);
+  require_wire(Wire::bytes, field);
   return reader_.read_text(read_varint(field), field);
 }
 
 Message::Place Message::read_place(std::string_view field) {
-  expect_wire(Wire::bytes, field);
+  require_wire(Wire::bytes, field);
   const std::uint64_t length = read_varint(field);
   const std::uint64_t begin = reader_.position();
   reader_.skip(length, field);
@@ -60,10 +60,10 @@ Message::Place Message::read_place(std::string_view field) {
 
 Message::Place Message::read_packed(std::string_view field, Wire wire) {
   if (wire_ == Wire::bytes) return read_place(field);
-  expect_wire(wire, field);
+  require_wire(wire, field);
   const std::uint64_t begin = reader_.position();
   pending_ = true;
-  skip();
+  skip_value();
   return {begin, reader_.position()};
 }
 
@@ -76,20 +76,20 @@ void Message::visit_integers(std::string_view field, FunctionRef<void(std::uint6
 }
 
 Message Message::read_message(std::string_view field, std::string_view context) {
-  expect_wire(Wire::bytes, field);
+  require_wire(Wire::bytes, field);
   const std::uint64_t length = read_varint(field);
   const std::uint64_t begin = reader_.position();
   reader_.skip(length, field);
   return Message(source_, fmt::format("{}: {}", context_, context), begin, begin + length);
 }
 
-void Message::expect_wire(Wire expected, std::string_view field) {
+void Message::require_wire(Wire expected, std::string_view field) {
   if (wire_ != expected)
     fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
   pending_ = false;
 }
 
-void Message::skip() {
+void Message::skip_value() {
   pending_ = false;
   switch (wire_) {
     case Wire::varint: read_varint(kUnknown); return;

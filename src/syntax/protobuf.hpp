@@ -1,4 +1,4 @@
-// Protocol buffer messages, field by field (https://protobuf.dev/programming-guides/encoding).
+// Reads and writes protocol buffer messages, field by field (https://protobuf.dev/programming-guides/encoding).
 //
 // A message is fields. A field is a varint tag, number << 3 | wire type, and its value: a varint (wire type 0), 8 bytes
 // (1), a varint length and that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7 bits a byte,
@@ -33,13 +33,13 @@ class Message {
   // Begins every error message with `context`. Requires: the source outlives the message.
   Message(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
-  // Moves to the next field. False at the end of the message.
+  // Moves to the next field. Returns false at the end of the message.
   bool next();
 
   // Returns the number of the field that next() found.
   std::uint64_t number() const { return number_; }
   // Returns the offset of the field's tag; before the first next(), the offset of the message.
-  std::uint64_t start() const { return start_; }
+  std::uint64_t field_offset() const { return start_; }
 
   // Returns the value of the field; `field` is its name in errors. Requires: next() returned true, and the value has
   // not been read yet.
@@ -48,14 +48,14 @@ class Message {
   float read_f32(std::string_view field);
   // Returns a text, which is valid until the next call.
   std::string_view read_text(std::string_view field);
-  // Returns the place of the bytes of a text, bytes or packed field.
+  // Returns where the bytes of a text, bytes or packed field are.
   Place read_place(std::string_view field);
-  // Returns the place of a repeated field's numbers of this wire type, packed (wire type 2) or one by one. A number by
-  // itself is a packed field of one.
+  // Returns where the numbers of a repeated field of this wire type are. They are packed (wire type 2) or one by one; a
+  // number by itself is a packed field of one.
   Place read_packed(std::string_view field, Wire wire);
   // Calls visit(value) for the integers of a repeated field, packed or one by one.
   void visit_integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);
-  // Returns a message in this one, with a context of its own after this one's.
+  // Returns a message in this one. In its errors, `context` follows this message's context.
   Message read_message(std::string_view field, std::string_view context);
 
   // Throws invalid_file at the field.
@@ -64,8 +64,8 @@ class Message {
   }
 
  private:
-  void expect_wire(Wire expected, std::string_view field);
-  void skip();
+  void require_wire(Wire expected, std::string_view field);
+  void skip_value();
   std::uint64_t read_varint(std::string_view field);
 
   const Source& source_;
@@ -77,7 +77,7 @@ class Message {
   bool pending_ = false;  // the value has not been read
 };
 
-// Appends fields one after the other. A nested message is made first.
+// Appends fields one after the other. Callers make a nested message first.
 class MessageWriter {
  public:
   void append_integer(std::uint64_t number, std::uint64_t value);

@@ -1,4 +1,4 @@
-// Bounds the memory of the values of one text: a few bytes of text can ask for many times as much memory.
+// Limits the memory of the values of one text, since a few bytes of text can ask for many times as much memory.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class ValueBudget {
   explicit ValueBudget(std::uint64_t text_bytes) : left_(compute_value_limit(text_bytes)) {}
 
   // Returns a budget for this many values of any kind.
-  static ValueBudget for_values(std::uint64_t values) {
+  static ValueBudget make_for_values(std::uint64_t values) {
     ValueBudget budget(0);
     budget.left_ = values * kValueBytes;
     return budget;
@@ -53,7 +53,7 @@ class ValueBudget {
   std::uint64_t left_;
 };
 
-// Returns the cost in a budget of reading this value again.
+// Returns how much of a budget it takes to read this value again.
 std::uint64_t measure_cost(const Value& value);
 
 }  // namespace poise

@@ -41,7 +41,7 @@ std::size_t measure_depth(const YamlNode& node) {
   return depth + 1;
 }
 
-// Makes a tree of the parser's events.
+// Makes a tree from the parser's events.
 class TreeMaker final : public YAML::EventHandler {
  public:
   explicit TreeMaker(const std::string& path) : path_(path) {}
@@ -51,11 +51,11 @@ class TreeMaker final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(mark, anchor, {.kind = YamlNode::Kind::null});
+    add_node(mark, anchor, {.kind = YamlNode::Kind::null});
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    add(mark, anchor, {.kind = YamlNode::Kind::scalar, .text = value, .is_plain = tag == "?"});
+    add_node(mark, anchor, {.kind = YamlNode::Kind::scalar, .text = value, .is_plain = tag == "?"});
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
@@ -94,7 +94,7 @@ class TreeMaker final : public YAML::EventHandler {
     if (nodes_ > kMostNodes) fail(path_, get_line(mark), fmt::format("there are more than {} values", kMostNodes));
   }
 
-  void add(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode node) {
+  void add_node(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode node) {
     count_values(mark, 1);
     node.line = get_line(mark);
     keep_anchor(anchor, node);
@@ -120,7 +120,7 @@ class TreeMaker final : public YAML::EventHandler {
     anchors_[anchor] = node;
   }
 
-  // Puts a complete node where the parser is.
+  // Adds a complete node to the innermost open container, or makes it the root.
   void add_to_parent(YamlNode node) {
     if (open_.empty()) {
       root_ = std::move(node);
@@ -146,7 +146,7 @@ class TreeMaker final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-// Lends a text to a stream.
+// Lets a stream read a text without a copy.
 class TextBuffer final : public std::streambuf {
  public:
   explicit TextBuffer(std::string_view text) {

@@ -1,7 +1,7 @@
-// Reads YAML, for recipes: a document becomes a tree whose nodes have their lines.
+// Reads YAML, in which recipes are written: a document becomes a tree whose nodes have their lines.
 //
-// yaml-cpp reads the text. Its size, the nodes (those of aliases count each time), and their depth are bounded, so that
-// a small text cannot make a large tree.
+// yaml-cpp reads the text. The size of the text, the number of nodes (those of an alias count each time) and their
+// depth are limited, so that a small text cannot make a large tree.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,15 @@ struct YamlNode {
   std::vector<YamlKey> keys = {};    // the keys of a map, in order and unique
   std::vector<YamlNode> items = {};  // the items of a list, or the values of a map's keys
 
-  // Returns nullptr when absent.
+  // Returns the value of a key; null if it is absent.
   const YamlNode* find(std::string_view key) const;
 };
 
 inline constexpr std::size_t kMostYamlBytes = std::size_t{1} << 20;
 
-// Returns the only document of a text; null for an empty one. Throws invalid_file with `path` and "line 3: ..." for
-// text that is not YAML, several documents, keys that are repeated or not text, and what exceeds the bounds.
+// Returns the only document of a text; a node of kind `null` for an empty text. Throws invalid_file with `path` and
+// "line 3: ..." for text that is not YAML, several documents, keys that are repeated or not text, and texts beyond the
+// limits.
 YamlNode parse_yaml(std::string_view text, const std::string& path);
 
 }  // namespace poise

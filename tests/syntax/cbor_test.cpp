@@ -27,7 +27,7 @@ Value decode(const std::string& item, Rules rules) {
   const auto stored = support::to_bytes(item);
   Cursor in(stored, 100, "file", "cbor", rules);
   Value value = in.read_value();
-  in.finish();
+  in.require_end();
   return value;
 }
 

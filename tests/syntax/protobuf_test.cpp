@@ -53,14 +53,14 @@ TEST(Protobuf, ReadsTheExamplesOfItsDocumentation) {
   EXPECT_EQ(message.read_integer("a"), 150U);
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 2U);
-  EXPECT_EQ(message.start(), 3U);
+  EXPECT_EQ(message.field_offset(), 3U);
   EXPECT_EQ(message.read_text("b"), "testing");
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 3U);
   Message inner = message.read_message("c", "Test1");
   EXPECT_FALSE(message.next());
   ASSERT_TRUE(inner.next());
-  EXPECT_EQ(inner.start(), 14U) << "of the file";
+  EXPECT_EQ(inner.field_offset(), 14U) << "of the file";
   EXPECT_EQ(inner.read_integer("a"), 150U);
   EXPECT_FALSE(inner.next());
 }

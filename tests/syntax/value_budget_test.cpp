@@ -15,7 +15,7 @@ namespace {
 
 bool can_read(const Value& value, std::uint64_t values) {
   try {
-    return parse_json(to_json(value), "test", ValueBudget::for_values(values)) == value;
+    return parse_json(to_json(value), "test", ValueBudget::make_for_values(values)) == value;
   } catch (const Error&) {
     return false;
   }

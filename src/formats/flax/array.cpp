@@ -100,26 +100,26 @@ FlaxArray read_array(const Source& source, const std::string& context, const Ite
   const auto expect = [&](bool is_expected, std::string_view field, std::string_view what, const Item& found) {
     if (!is_expected) in.fail(field, fmt::format("expected {}, found {}", what, to_string(found.kind)), found.begin);
   };
-  const Item parts = in.next();
+  const Item parts = in.read_head();
   expect(parts.kind == ItemKind::array && parts.argument == 3, "array", "an array of a shape, a type and elements",
          parts);
-  const Item shape = in.next();
+  const Item shape = in.read_head();
   expect(shape.kind == ItemKind::array, "shape", "an array", shape);
   if (shape.argument > kMaxRank) in.fail("shape", fmt::format("more than {} dimensions", kMaxRank), shape.begin);
   FlaxArray array;
   array.at = extension.begin;
   for (std::uint64_t i = 0; i < shape.argument; ++i) {
-    const Item length = in.next();
+    const Item length = in.read_head();
     expect(length.kind == ItemKind::natural, "shape", "natural numbers", length);
     array.shape.push_back(length.argument);
   }
-  const Item type = in.next();
+  const Item type = in.read_head();
   expect(is_string(type), "element type", "text", type);
   if (type.argument > kMostTypeBytes)
     in.fail("element type", fmt::format("its name has more than {} bytes", kMostTypeBytes), type.begin);
   array.type = ByteReader(source, context, type.content, type.content + type.argument).read_text(type.argument, "type");
   if (!is_utf8(array.type)) in.fail("element type", "it is not UTF-8", type.begin);
-  const Item elements = in.next();
+  const Item elements = in.read_head();
   expect(is_string(elements), "elements", "bytes", elements);
   array.begin = elements.content;
   array.bytes = elements.argument;

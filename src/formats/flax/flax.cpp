@@ -81,7 +81,7 @@ class FileReader {
     if (result.size() > kMostNameBytes)
       tree_.fail("", fmt::format("a name has {} bytes, at most {} are read", result.size(), kMostNameBytes), at,
                  ErrorKind::unsupported);
-    tree_.charge(tree_.budget().charge_text(result.size()), at);
+    tree_.require_affordable(tree_.budget().charge_text(result.size()), at);
     return result;
   }
 
@@ -102,7 +102,7 @@ class FileReader {
   }
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
-    tree_.charge(tree_.budget().charge_text(name.size()), at);
+    tree_.require_affordable(tree_.budget().charge_text(name.size()), at);
     if (!names_.insert(name).second) tree_.fail(name, "the name appears twice", at);
     attributes_.emplace_back(name, std::move(value));
   }
@@ -118,11 +118,11 @@ class FileReader {
 
   Value read_complex(const Item& item, const std::string& name) {
     msgpack::Reader in(*records_, make_context(name), item.content, item.content + item.argument);
-    const Item pair = in.next();
+    const Item pair = in.read_head();
     const bool is_pair = pair.kind == ItemKind::array && pair.argument == 2;
     Value::Array parts;
     for (int i = 0; is_pair && i < 2; ++i) {
-      const Item part = in.next();
+      const Item part = in.read_head();
       if (part.kind == ItemKind::real) parts.emplace_back(std::bit_cast<double>(part.argument));
     }
     if (parts.size() != 2 || in.remaining() > 0) in.fail("complex number", "expected two real numbers", item.begin);
@@ -167,7 +167,7 @@ class FileReader {
     if (model_.find(name) != nullptr) tree_.fail(name, "the name appears twice", array.at);
     Tensor tensor = make_dense(name, array.shape, *dtype, std::move(elements));
     if (is_rooted_) {
-      tree_.charge(tree_.budget().charge_text(kParameters.size() + 1 + name.size()), array.at);
+      tree_.require_affordable(tree_.budget().charge_text(kParameters.size() + 1 + name.size()), array.at);
       tensor.file_name = std::make_shared<const std::string>(fmt::format("{}.{}", kParameters, name));
     }
     model_.add(std::move(tensor));
@@ -191,13 +191,13 @@ bool is_flax(const Input& input) {
   const SourcePtr source = make_unmapped_source(input.source);
   try {
     msgpack::Reader in(*source, "flax", 0, source->size());
-    if (in.next().kind != ItemKind::map) return false;
-    if (in.next().kind != ItemKind::text) return false;
+    if (in.read_head().kind != ItemKind::map) return false;
+    if (in.read_head().kind != ItemKind::text) return false;
     for (std::size_t i = 0; i < kMostItems; ++i) {
-      const Item item = in.next();
+      const Item item = in.read_head();
       if (item.kind != ItemKind::extension || item.type != kArray) continue;
       msgpack::Reader array(*source, "flax", item.content, item.content + item.argument);
-      const Item parts = array.next();
+      const Item parts = array.read_head();
       return parts.kind == ItemKind::array && parts.argument == 3;
     }
   } catch (const Error& error) {

@@ -43,7 +43,7 @@ std::uint64_t count_elements(const TensorProto& proto, const Source& source) {
 // Returns the value of a Constant that is not a tensor; std::nullopt if there is none.
 std::optional<TensorProto> read_constant(Message attribute, const Source& source) {
   TensorProto proto;
-  proto.at = attribute.start();
+  proto.at = attribute.field_offset();
   const Constant* kind = nullptr;
   std::uint64_t claimed = 0;
   while (attribute.next()) {
@@ -71,7 +71,7 @@ std::optional<TensorProto> read_constant(Message attribute, const Source& source
 }
 
 void read_attribute(Message attribute, Node& node) {
-  const std::uint64_t at = attribute.start();
+  const std::uint64_t at = attribute.field_offset();
   while (attribute.next()) {
     switch (attribute.number()) {
       case 5: node.tensors.push_back(read_tensor_proto(attribute.read_message("t", "t"))); break;

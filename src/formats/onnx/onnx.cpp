@@ -67,7 +67,7 @@ class Reader {
           break;
         case 8: sets.add(values_.read_operator_set(message.read_message("opset_import", "opset_import"))); break;
         case 14: metadata.add(values_.read_entry(message.read_message("metadata_props", "metadata_props"))); break;
-        case 20: leave_out(message.start(), "training_info is left out"); break;
+        case 20: leave_out(message.field_offset(), "training_info is left out"); break;
         case 25: leave_out_function(message.read_message("functions", "functions")); break;
         default: break;
       }
@@ -104,7 +104,8 @@ class Reader {
       const Node node = read_node(function.read_message("node", "node"), *source_);
       has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
     }
-    if (has_tensors) leave_out(function.start(), fmt::format("the function {} is left out with its tensors", name));
+    if (has_tensors)
+      leave_out(function.field_offset(), fmt::format("the function {} is left out with its tensors", name));
   }
 
   void read_graph(Message graph) {
@@ -152,7 +153,7 @@ class Reader {
       for (const TensorProto& proto : node.tensors) add(proto);
       for (const SparseProto& proto : node.sparse) add(proto);
     } else if (!node.tensors.empty() || !node.sparse.empty()) {
-      leave_out(message.start(), "a tensor of a node that is not a constant is left out");
+      leave_out(message.field_offset(), "a tensor of a node that is not a constant is left out");
     }
   }
 

@@ -319,7 +319,7 @@ void read_dims(Message& message, Shape& dims) {
 
 TensorProto read_tensor_proto(Message message) {
   TensorProto proto;
-  proto.at = message.start();
+  proto.at = message.field_offset();
   while (message.next()) {
     switch (message.number()) {
       case 1: read_dims(message, proto.dims); break;
@@ -481,7 +481,7 @@ BlobPtr make_coordinates(const Tensor& indices, const Shape& shape, std::uint64_
 
 SparseProto read_sparse_proto(Message message) {
   SparseProto proto;
-  proto.values.at = proto.indices.at = message.start();
+  proto.values.at = proto.indices.at = message.field_offset();
   while (message.next()) {
     switch (message.number()) {
       case 1: proto.values = read_tensor_proto(message.read_message("values", "values")); break;

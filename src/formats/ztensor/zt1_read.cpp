@@ -118,7 +118,7 @@ class ManifestParser1 {
         in_.skip();
       }
     }
-    in_.finish();
+    in_.require_end();
     if (!any_objects) in_.fail("\"objects\" is missing", in_.position());
     if (version_.empty()) in_.fail("\"version\" is missing", in_.position());
     if (!version_.starts_with("1."))
@@ -445,7 +445,7 @@ void read_version_0(Model& model, const SourcePtr& source) {
     parser.parse(object);
     builder.add_object(object);
   }
-  in.finish();
+  in.require_end();
   builder.finish();
 }
 

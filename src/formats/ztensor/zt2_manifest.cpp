@@ -96,7 +96,7 @@ class ManifestParser2 {
         in_.skip();
       }
     }
-    in_.finish();
+    in_.require_end();
     if (!has_objects) in_.fail("\"objects\" is missing", in_.position());
     return manifest;
   }

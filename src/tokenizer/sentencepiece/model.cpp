@@ -62,7 +62,9 @@ class SentencePieceReader {
     Message model(source_, std::string(kContext), 0, source_.size());
     while (model.next()) {
       switch (model.number()) {
-        case 1: read_piece(model.read_message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
+        case 1:
+          read_piece(model.read_message("pieces", fmt::format("piece {}", pieces_.size())), model.field_offset());
+          break;
         case 2: read_trainer(model.read_message("trainer_spec", "trainer_spec")); break;
         case 3: read_normalizer(model.read_message("normalizer_spec", "normalizer_spec"), normalizer_); break;
         case 5: read_normalizer(model.read_message("denormalizer_spec", "denormalizer_spec"), denormalizer_); break;
