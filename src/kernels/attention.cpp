@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the largest of `count` numbers. A NaN may be ignored or returned. Requires: count > 0.
-float Largest(const float* data, std::size_t count) {
+// Returns the largest of `count` numbers. Ignores a NaN or returns it. Requires: count > 0.
+float FindLargest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
   std::size_t i = 0;
@@ -36,15 +36,15 @@ float Largest(const float* data, std::size_t count) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-double Exponentials(float* scores, std::size_t count, float scale, const float* sink) {
+double ComputeExponentials(float* scores, std::size_t count, float scale, const float* sink) {
   constexpr std::size_t kOfSum = 64;  // numbers that are summed in float32 before the sum is added to `total`
   const std::size_t lanes = hn::Lanes(Floats());
-  // The largest score is subtracted before scaling, so that no exponent is above 0, however large the scores are.
+  // Subtracts the largest score before scaling, so that no exponent is above 0.
   const float of_sink = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink / scale;
-  const float most = count == 0 ? of_sink : std::max(of_sink, Largest(scores, count));
+  const float most = count == 0 ? of_sink : std::max(of_sink, FindLargest(scores, count));
   const auto factor = hn::Set(Floats(), scale);
   const auto largest = hn::Set(Floats(), most);
-  const auto exponential = [&](auto x) HWY_ATTR { return Exponential(hn::Mul(hn::Sub(x, largest), factor)); };
+  const auto exponential = [&](auto x) HWY_ATTR { return ComputeExponential(hn::Mul(hn::Sub(x, largest), factor)); };
   double total = sink == nullptr ? 0 : std::exp(static_cast<double>(scale) * static_cast<double>(of_sink - most));
   std::size_t i = 0;
   while (i + lanes <= count) {
@@ -66,8 +66,8 @@ double Exponentials(float* scores, std::size_t count, float scale, const float* 
   return total;
 }
 
-void Softmax(float* scores, std::size_t count) {
-  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / Exponentials(scores, count, 1, nullptr)));
+void ApplySoftmax(float* scores, std::size_t count) {
+  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / ComputeExponentials(scores, count, 1, nullptr)));
   Transform(scores, count, [&](auto weight, std::size_t) HWY_ATTR { return hn::Mul(weight, factor); });
 }
 
@@ -77,14 +77,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-HWY_EXPORT(Exponentials);
-HWY_EXPORT(Softmax);
+HWY_EXPORT(ComputeExponentials);
+HWY_EXPORT(ApplySoftmax);
 
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink) {
-  return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, count, scale, sink);
+  return HWY_DYNAMIC_DISPATCH(ComputeExponentials)(scores, count, scale, sink);
 }
 
-void apply_softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
+void apply_softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(ApplySoftmax)(scores, count); }
 
 }  // namespace poise
 #endif

@@ -13,20 +13,20 @@ std::size_t copy_floats(const float* numbers, std::size_t size, std::byte* codes
   return size;
 }
 
-std::size_t to_halves(const float* numbers, std::size_t size, std::byte* codes, float* /*scales*/) {
+std::size_t convert_to_halves(const float* numbers, std::size_t size, std::byte* codes, float* /*scales*/) {
   CastStats stats;
   return narrow_f16(numbers, reinterpret_cast<std::uint16_t*>(codes), size, stats);
 }
 
-std::size_t to_codes(const float* numbers, std::size_t size, std::byte* codes, float* scales) {
+std::size_t convert_to_codes(const float* numbers, std::size_t size, std::byte* codes, float* scales) {
   encode_q8(numbers, size, reinterpret_cast<std::int8_t*>(codes), scales);
   return size;
 }
 
 constexpr CacheTypeRow kCacheTypes[] = {
     {CacheType::f32, "f32", DType::f32, 0, copy_floats, get_f32_cache_kernels},
-    {CacheType::f16, "f16", DType::f16, 0, to_halves, get_f16_cache_kernels},
-    {CacheType::q8, "q8", DType::i8, kCodeGroup, to_codes, get_q8_cache_kernels},
+    {CacheType::f16, "f16", DType::f16, 0, convert_to_halves, get_f16_cache_kernels},
+    {CacheType::q8, "q8", DType::i8, kCodeGroup, convert_to_codes, get_q8_cache_kernels},
 };
 
 }  // namespace

@@ -23,11 +23,11 @@ struct FloatRows {
   std::size_t count = 0;
 };
 
-// At most this many queries are multiplied by a key or value while it is in registers.
+// The loops multiply at most this number of queries by a key or value while it is in registers.
 inline constexpr std::size_t kQueriesTogether = 8;
 
-// Computes in place exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink,
-// a learned score without a value, if there is one. Returns the sum of the results and of exp(sink - max), or NaN if a
+// Computes in place exp(scale * scores[i] - max). `sink` is a learned score without a value, or null; `max` is the
+// largest of all scale * scores[i] and of the sink. Returns the sum of the results and of exp(sink - max), or NaN if a
 // score is NaN or +infinity. 64 scores of -infinity that begin at a multiple of 64 do not change the sum. Requires:
 // scale > 0.
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink);
@@ -54,8 +54,8 @@ struct CachedRun {
 // time, and sum in float32. The result of a query does not depend on the other queries of a call.
 struct CacheKernels {
   // Computes scores[q * stride + i] = scale * (row q of the queries times key i of the run).
-  void (*scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
-                 std::size_t stride);
+  void (*compute_scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
+                         std::size_t stride);
   // Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j], in the order of i.
   void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
   // Each function decodes all numbers of a block: keys to [size, kBlockPositions], values to [kBlockPositions, size].
@@ -75,10 +75,10 @@ struct CacheTypeRow {
 
   std::size_t code_bytes() const { return info(code).bits / 8; }
   // Returns how many scales a head of `size` numbers has.
-  std::size_t scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
+  std::size_t count_scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
   // Returns the bytes of kBlockPositions heads of `size` numbers, with their scales: a multiple of 64.
   std::size_t block_bytes(std::size_t size) const {
-    return kBlockPositions * (size * code_bytes() + scales(size) * sizeof(float));
+    return kBlockPositions * (size * code_bytes() + count_scales(size) * sizeof(float));
   }
 };
 
@@ -90,7 +90,7 @@ const CacheKernels& get_f32_cache_kernels();
 const CacheKernels& get_f16_cache_kernels();
 const CacheKernels& get_q8_cache_kernels();
 
-// In q8, this many neighbouring numbers of a head share a scale.
+// In q8, this number of neighbouring numbers of a head shares a scale.
 inline constexpr std::size_t kCodeGroup = 32;
 // Encodes each group of kCodeGroup numbers; the last group may be shorter. scale = max(abs(x)) / 127, code = x / scale,
 // rounded to the nearest integer, ties to even. If a number is not finite, the scale of its group is NaN.

@@ -19,7 +19,7 @@ namespace poise::HWY_NAMESPACE {
 using HalfCodes = hn::Rebind<std::uint16_t, Floats>;
 using ByteCodes = hn::Rebind<std::int8_t, Floats>;
 
-HWY_INLINE auto LoadCodes(const std::uint16_t* from) { return HalvesToFloats(Floats(), hn::LoadU(HalfCodes(), from)); }
+HWY_INLINE auto LoadCodes(const std::uint16_t* from) { return ConvertHalves(Floats(), hn::LoadU(HalfCodes(), from)); }
 HWY_INLINE auto LoadCodes(const std::int8_t* from) {
   const hn::RebindToSigned<Floats> integers;
   return hn::ConvertTo(Floats(), hn::PromoteTo(integers, hn::LoadU(ByteCodes(), from)));
@@ -33,21 +33,21 @@ HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
 }
 
 // Each of these structs reads the blocks of one cache type. Keys::load() returns element e of the keys at positions
-// `at`, at + 1, ... Elements [e, group_end(e)) share a scale, and Keys::add() adds the sum of their products, times the
-// scale, to `sum`. values() returns a loader for AddWeightedRows().
+// `at`, at + 1, ... Elements [e, find_group_end(e)) share a scale, and Keys::add() adds the sum of their products,
+// times the scale, to `sum`. make_values() returns a loader for AddWeightedRows().
 struct F32Blocks {
   struct Keys {
     const float* data;
 
     HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const float*>(block)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return Load(data + e * kBlockPositions + at); }
-    static std::size_t group_end(std::size_t, std::size_t size) { return size; }
+    static std::size_t find_group_end(std::size_t, std::size_t size) { return size; }
     template <typename V>
     HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
       return products;
     }
   };
-  static FloatValues values(const std::byte* block, std::size_t first, std::size_t size) {
+  static FloatValues make_values(const std::byte* block, std::size_t first, std::size_t size) {
     return {reinterpret_cast<const float*>(block) + first * size, size};
   }
 };
@@ -58,7 +58,7 @@ struct F16Blocks {
 
     HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const std::uint16_t*>(block)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(data + e * kBlockPositions + at); }
-    static std::size_t group_end(std::size_t, std::size_t size) { return size; }
+    static std::size_t find_group_end(std::size_t, std::size_t size) { return size; }
     template <typename V>
     HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
       return products;
@@ -73,14 +73,14 @@ struct F16Blocks {
       return LoadCodesTail(data + i * size + at, count);
     }
   };
-  static Values values(const std::byte* block, std::size_t first, std::size_t size) {
+  static Values make_values(const std::byte* block, std::size_t first, std::size_t size) {
     return {reinterpret_cast<const std::uint16_t*>(block) + first * size, size};
   }
 };
 
 struct Q8Blocks {
-  static std::size_t groups(std::size_t size) { return (size + kCodeGroup - 1) / kCodeGroup; }
-  static const float* scales(const std::byte* block, std::size_t size) {
+  static std::size_t count_groups(std::size_t size) { return (size + kCodeGroup - 1) / kCodeGroup; }
+  static const float* find_scales(const std::byte* block, std::size_t size) {
     return reinterpret_cast<const float*>(block + kBlockPositions * size);
   }
 
@@ -89,9 +89,9 @@ struct Q8Blocks {
     const float* scales;
 
     HWY_INLINE Keys(const std::byte* block, std::size_t size)
-        : codes(reinterpret_cast<const std::int8_t*>(block)), scales(Q8Blocks::scales(block, size)) {}
+        : codes(reinterpret_cast<const std::int8_t*>(block)), scales(Q8Blocks::find_scales(block, size)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(codes + e * kBlockPositions + at); }
-    static std::size_t group_end(std::size_t e, std::size_t size) { return std::min(size, e + kCodeGroup); }
+    static std::size_t find_group_end(std::size_t e, std::size_t size) { return std::min(size, e + kCodeGroup); }
     template <typename V>
     HWY_INLINE V add(std::size_t e, std::size_t at, V products, V sum) const {
       return hn::MulAdd(products, Load(scales + e / kCodeGroup * kBlockPositions + at), sum);
@@ -105,30 +105,30 @@ struct Q8Blocks {
 
     // A vector lies within one group.
     static_assert(kCodeGroup % kMaxLanes == 0);
-    HWY_INLINE auto scale(std::size_t i, std::size_t at) const {
+    HWY_INLINE auto load_scale(std::size_t i, std::size_t at) const {
       return hn::Set(Floats(), scales[i * groups + at / kCodeGroup]);
     }
     HWY_INLINE auto load(std::size_t i, std::size_t at) const {
-      return hn::Mul(LoadCodes(codes + i * size + at), scale(i, at));
+      return hn::Mul(LoadCodes(codes + i * size + at), load_scale(i, at));
     }
     HWY_INLINE auto load_tail(std::size_t i, std::size_t at, std::size_t count) const {
-      return hn::Mul(LoadCodesTail(codes + i * size + at, count), scale(i, at));
+      return hn::Mul(LoadCodesTail(codes + i * size + at, count), load_scale(i, at));
     }
   };
-  static Values values(const std::byte* block, std::size_t first, std::size_t size) {
-    return {reinterpret_cast<const std::int8_t*>(block) + first * size, scales(block, size) + first * groups(size),
-            size, groups(size)};
+  static Values make_values(const std::byte* block, std::size_t first, std::size_t size) {
+    return {reinterpret_cast<const std::int8_t*>(block) + first * size,
+            find_scales(block, size) + first * count_groups(size), size, count_groups(size)};
   }
 };
 
-// The number of vectors of keys that are multiplied by kCount queries at a time: at least four independent sums hide
-// the latency of MulAdd().
+// How many vectors of keys ScoreBlock() multiplies by kCount queries at a time. At least four independent sums hide the
+// latency of MulAdd().
 template <std::size_t kCount>
 constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
 
 // Returns how often ScoreBlock() calls ahead.fetch().
 template <std::size_t kCount>
-HWY_INLINE std::size_t ScoreSteps(std::size_t size) {
+HWY_INLINE std::size_t CountScoreSteps(std::size_t size) {
   return size * kBlockPositions / (kKeyVectors<kCount> * hn::Lanes(Floats()));
 }
 
@@ -145,7 +145,7 @@ HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Key
       for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = hn::Zero(Floats());
     }
     for (std::size_t first = 0; first < size;) {
-      const std::size_t end = keys.group_end(first, size);
+      const std::size_t end = keys.find_group_end(first, size);
       hn::Vec<Floats> products[kCount][kVectors];
       for (std::size_t q = 0; q < kCount; ++q) {
         for (std::size_t v = 0; v < kVectors; ++v) products[q][v] = hn::Zero(Floats());
@@ -175,12 +175,12 @@ HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Key
 }
 
 template <typename Blocks>
-void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, float scale, float* scores,
-            std::size_t stride) {
+void ComputeScores(const FloatRows& queries, const CachedRun& run, std::size_t size, float scale, float* scores,
+                   std::size_t stride) {
   const typename Blocks::Keys keys(run.block, size);
-  ForQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
+  VisitQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
     HWY_ALIGN float all[kQueriesTogether * kBlockPositions];
-    const std::size_t steps = ScoreSteps<together()>(size);
+    const std::size_t steps = CountScoreSteps<together()>(size);
     const BlockAhead ahead = q == 0 ? BlockAhead(run.next, run.next_bytes, steps) : BlockAhead();
     ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, keys, scale, ahead,
                            all);
@@ -191,11 +191,11 @@ void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, fl
 
 template <typename Blocks>
 void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size, float* out) {
-  AddWeightedRows(weights, Blocks::values(run.block, run.first, size), run.count, size,
+  AddWeightedRows(weights, Blocks::make_values(run.block, run.first, size), run.count, size,
                   BlockAhead(run.next, run.next_bytes, run.count), out);
 }
 
-// Finds out whether all numbers are finite: 0 * x is NaN if x is infinite or NaN, and 0 otherwise.
+// Checks whether all numbers are finite. 0 * x is NaN if x is infinite or NaN, and 0 otherwise.
 struct Finite {
   hn::Vec<Floats> products;
 
@@ -222,7 +222,7 @@ bool DecodeKeys(const std::byte* block, std::size_t size, float* out) {
 
 template <typename Blocks>
 bool DecodeValues(const std::byte* block, std::size_t size, float* out) {
-  const auto values = Blocks::values(block, 0, size);
+  const auto values = Blocks::make_values(block, 0, size);
   const std::size_t lanes = hn::Lanes(Floats());
   Finite seen;
   for (std::size_t i = 0; i < kBlockPositions; ++i, out += size) {
@@ -237,17 +237,17 @@ bool DecodeValues(const std::byte* block, std::size_t size, float* out) {
 }
 
 template <typename Blocks>
-const CacheKernels& KernelsOf() {
-  static constexpr CacheKernels kKernels = {.scores = &Scores<Blocks>,
+const CacheKernels& GetKernelsFor() {
+  static constexpr CacheKernels kKernels = {.compute_scores = &ComputeScores<Blocks>,
                                             .add_values = &AddValues<Blocks>,
                                             .decode_keys = &DecodeKeys<Blocks>,
                                             .decode_values = &DecodeValues<Blocks>};
   return kKernels;
 }
 
-const CacheKernels& F32Cache() { return KernelsOf<F32Blocks>(); }
-const CacheKernels& F16Cache() { return KernelsOf<F16Blocks>(); }
-const CacheKernels& Q8Cache() { return KernelsOf<Q8Blocks>(); }
+const CacheKernels& GetF32Cache() { return GetKernelsFor<F32Blocks>(); }
+const CacheKernels& GetF16Cache() { return GetKernelsFor<F16Blocks>(); }
+const CacheKernels& GetQ8Cache() { return GetKernelsFor<Q8Blocks>(); }
 
 // Encodes at most kCodeGroup numbers, padded with zeros.
 HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* scale) {
@@ -285,14 +285,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-HWY_EXPORT(F32Cache);
-HWY_EXPORT(F16Cache);
-HWY_EXPORT(Q8Cache);
+HWY_EXPORT(GetF32Cache);
+HWY_EXPORT(GetF16Cache);
+HWY_EXPORT(GetQ8Cache);
 HWY_EXPORT(EncodeQ8);
 
-const CacheKernels& get_f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F32Cache)(); }
-const CacheKernels& get_f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F16Cache)(); }
-const CacheKernels& get_q8_cache_kernels() { return HWY_DYNAMIC_DISPATCH(Q8Cache)(); }
+const CacheKernels& get_f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(GetF32Cache)(); }
+const CacheKernels& get_f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(GetF16Cache)(); }
+const CacheKernels& get_q8_cache_kernels() { return HWY_DYNAMIC_DISPATCH(GetQ8Cache)(); }
 
 void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales) {
   HWY_DYNAMIC_DISPATCH(EncodeQ8)(numbers, size, codes, scales);

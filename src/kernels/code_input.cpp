@@ -61,7 +61,7 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
     const std::size_t steps = layout.count_steps(block);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
-      const float* from = part.x + t * part.stride + (block - part.blocks.first) * layout.block();
+      const float* from = part.x + t * part.stride + (block - part.blocks.first) * layout.block_columns();
       std::byte* to = panels.numbers.data() + layout.find_offset(t / kCodeTokens, block, panels.tokens);
       const std::size_t lane = t % kCodeTokens;
       for (std::size_t s = 0; s < steps; ++s, from += layout.step, to += step_bytes) {

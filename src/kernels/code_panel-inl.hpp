@@ -15,8 +15,8 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX2
 
-// Computes where codes go in a panel, in bytes. A vector has 16 columns of each of its rows. Its 32-bit words, in
-// `order`, are four pieces, which go to four places.
+// Computes where codes go in a panel, in bytes. A vector has 16 columns of each of its rows. Its 32-bit words,
+// rearranged by `order`, are four pieces, which go to four places.
 struct CodePlaces {
   std::size_t row_step;
   std::size_t column_step;
@@ -90,7 +90,7 @@ struct CodeWriter {
 
  private:
 #if HWY_TARGET <= HWY_AVX3
-  // Stores a quarter of a vector. (GCC 12 warns about its own intrinsic function for this.)
+  // Stores a quarter of a vector. GCC 12 warns about its own intrinsic function for this.
   template <int kQuarter>
   static HWY_INLINE void store(__m512i codes, std::uint8_t* to) {
     struct Four {
@@ -107,11 +107,11 @@ struct FactorTable {
   float (*mins)[4];
 
   template <int kWhich, class D>
-  HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
+  HWY_INLINE void accept_scale(D floats, std::size_t i, hn::Vec<D> factors) {
     hn::StoreU(factors, floats, scales[i]);
   }
   template <int kWhich, class D>
-  HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
+  HWY_INLINE void accept_min(D floats, std::size_t i, hn::Vec<D> factors) {
     hn::StoreU(factors, floats, mins[i]);
   }
   HWY_INLINE void rescale(std::size_t) {}
@@ -128,10 +128,10 @@ HWY_INLINE void StoreSuperFactors(const Bytes (&rows)[4], std::size_t start, std
       hn::StoreU(Type::load_factors(CodeWriter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
                  bytes[v * kRowsOfVector]);
     const TransposedWords transposed(of_rows, 0);
-    const auto number = hn::Mul(FourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
+    const auto number = hn::Mul(LoadFourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
     for (std::size_t i = 0; i < kScales / 4; ++i) PassScales(transposed.words[i], number, out, b * kScales + 4 * i);
     if constexpr (Type::kHasMins) {
-      const auto min = hn::Neg(FourHalves(rows, start + Type::kMin));
+      const auto min = hn::Neg(LoadFourHalves(rows, start + Type::kMin));
       for (std::size_t i = 0; i < 2; ++i) PassMins(transposed.words[2 + i], min, out, b * kScales + 4 * i);
     }
   }
@@ -163,7 +163,7 @@ HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, co
 
 template <class Type>
 void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
-  constexpr std::size_t kElements = ElementsOf<Type>();
+  constexpr std::size_t kElements = CountBlockElements<Type>();
   constexpr bool kOfMatrix = requires { Type::kFactorsOfMatrix; };
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
@@ -198,7 +198,7 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
 #endif
 
 template <class Type>
-constexpr NibblePlaces NibblesOf() {
+constexpr NibblePlaces GetNibblePlaces() {
   if constexpr (requires { Type::kNibbles; }) return Type::kNibbles;
   return {};
 }
@@ -206,27 +206,27 @@ constexpr NibblePlaces NibblesOf() {
 // Describes how a type becomes panels. Codes with a sign are stored plus 128. Requires: no stored code is above
 // kLargest.
 template <class Type, std::uint8_t kLargest, bool kSigned = false>
-constexpr CodeForm CodeFormOf() {
+constexpr CodeForm MakeCodeForm() {
 #if HWY_TARGET <= HWY_AVX2
   return {.expand = &ExpandCodes<Type>,
-          .elements = ElementsOf<Type>(),
+          .elements = CountBlockElements<Type>(),
           .group = Type::kScaled,
           .offset = kSigned ? 128 : static_cast<std::int32_t>(Type::kOffset),
           .has_mins = Type::kHasMins,
           .integers = Type::template Sums<1>::kBytes ? PanelIntegers::bytes : PanelIntegers::words,
           .largest = kLargest,
           .vnni = POISE_HAVE_VNNI != 0,
-          .nibbles = NibblesOf<Type>()};
+          .nibbles = GetNibblePlaces<Type>()};
 #else
   return {};
 #endif
 }
 
 template <class Type, std::uint8_t kLargest, bool kSigned = false>
-const TypeKernels& PanelKernels() {
+const TypeKernels& GetPanelKernels() {
   static constexpr TypeKernels kKernels = [] {
     TypeKernels kernels = kOfBlocks<Type>;
-    kernels.panels = CodeFormOf<Type, kLargest, kSigned>();
+    kernels.panels = MakeCodeForm<Type, kLargest, kSigned>();
     return kernels;
   }();
   return kKernels;

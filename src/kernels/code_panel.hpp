@@ -2,9 +2,9 @@
 // of a step are summed exactly; the sums of steps are added in float32.
 //
 // A panel is an array with the codes of some rows and columns, one code a byte, in one of two orders. In the order for
-// vectors, four columns of a row are followed by the same columns of the next row: one instruction multiplies them by
+// vectors, the same four columns of the next row follow four columns of a row, and one instruction multiplies them by
 // four columns of a token. In the order for matrix units, the rows follow each other. x becomes integers of 7 bits or
-// of 15 bits, and a sign. For a matrix unit, an integer of 15 bits is split into two bytes: 256 * upper + lower.
+// of 15 bits, and a sign. For a matrix unit, two bytes hold an integer of 15 bits: 256 * upper + lower.
 //
 // Float16 and bfloat16 weights, and x with them, become 16-bit integers with a scale for each step. Two such columns
 // have the place of four codes. The largest integer is kLargestRounded, so that 32 bits hold the sum of a step. An
@@ -37,8 +37,8 @@ enum class PanelIntegers : std::uint8_t {
   rounded,  // weights and x, in 16 bits, as described above
 };
 
-// Asks for columns [begin, begin + count) of rows [first, last), at most kCodeRows, as a panel. Requires: `begin` is a
-// multiple of kLargestBlock; the end is one, too, or is the end of the rows.
+// Describes the part of a matrix that becomes a panel: columns [begin, begin + count) of rows [first, last), at most
+// kCodeRows. Requires: `begin` is a multiple of kLargestBlock, and so is the end, unless it is the end of the rows.
 struct CodePart {
   static constexpr std::size_t kLargestBlock = 256;
 
@@ -98,19 +98,19 @@ struct CodeLayout {
   std::size_t row_bytes() const { return (integers == PanelIntegers::rounded ? 2 : 1) * step; }
   // Returns the largest number of columns of a panel. Rounded numbers take two bytes, so their panels have half as many
   // columns in the same memory.
-  std::size_t block() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
-  // Returns the bytes of a step for kCodeTokens tokens. The integers are followed by three arrays with a number of 32
-  // bits for each token: -offset * (the sum of its integers), their scale, and scale * sum; padding follows.
+  std::size_t block_columns() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
+  // Returns the bytes of a step for kCodeTokens tokens. After the integers come three arrays with a number of 32 bits
+  // for each token: -offset * (the sum of its integers), their scale, and scale * sum. Padding comes last.
   std::size_t step_bytes() const { return integer_bytes() + 128; }
-  std::size_t groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
-  std::size_t blocks() const { return (columns + block() - 1) / block(); }
+  std::size_t count_groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
+  std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }
   std::size_t count_steps(std::size_t b) const {
-    const std::size_t rest = columns - b * block();
-    return (rest < block() ? rest : block()) / step;
+    const std::size_t rest = columns - b * block_columns();
+    return (rest < block_columns() ? rest : block_columns()) / step;
   }
   // Returns the byte offset of a block of columns for the g-th group of kCodeTokens tokens.
   std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
-    return (b * groups(tokens) * (block() / step) + g * count_steps(b)) * step_bytes();
+    return (b * count_groups(tokens) * (block_columns() / step) + g * count_steps(b)) * step_bytes();
   }
 };
 
@@ -118,7 +118,8 @@ struct CodeLayout {
 // processor.
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most);
 
-// Returns the layout of a matrix that is multiplied as panels. Its step is 0 if this processor does not multiply it so.
+// Returns the layout of x for products with a matrix as panels. The step is 0 if this processor multiplies the matrix
+// in another way.
 CodeLayout make_code_layout(const StoredRows& matrix);
 
 }  // namespace poise

@@ -317,7 +317,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
   const CodeLayout& layout = in.layout;
   const MultiplyGroup multiply = ChooseGroup(form, layout);
   const std::size_t tokens = in.tokens;
-  const std::size_t groups = layout.groups(tokens);
+  const std::size_t groups = layout.count_groups(tokens);
   const std::size_t needed = groups * kCodeTokens * kCodeRows;
   if (panel.sums.size() < needed) panel.sums.resize(needed);
   for (std::size_t r = first; r < last; r += kCodeRows) {
@@ -325,11 +325,11 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
     std::fill_n(panel.sums.begin(), needed, 0.0F);
     for (std::size_t b = 0; b < layout.blocks(); ++b) {
       const std::size_t steps = layout.count_steps(b);
-      form.expand(matrix, {r, end, b * layout.block(), steps * layout.step, layout.step, panel.codes.data(),
+      form.expand(matrix, {r, end, b * layout.block_columns(), steps * layout.step, layout.step, panel.codes.data(),
                            panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {
-        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.group(g, b), steps, layout.row_bytes(),
-                  layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
+        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.get_group(g, b), steps,
+                  layout.row_bytes(), layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
                  std::min(kCodeTokens, tokens - g * kCodeTokens));
       }
     }

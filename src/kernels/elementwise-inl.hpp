@@ -32,10 +32,10 @@ HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
 
 // Returns exp(x) for x up to 88; NaN stays NaN. Highway's Exp is undefined for NaN and for numbers far from 0.
 template <typename V>
-HWY_INLINE V Exponential(V x) {
+HWY_INLINE V ComputeExponential(V x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   // exp(x) = 2^n exp(r), where abs(r) is at most log(2) / 2. The polynomial's coefficients minimize the largest
-  // relative error, which is 3e-9. Max() gives its second argument if one is NaN.
+  // relative error, which is 3e-9. Max() returns its second argument if one of them is NaN.
   const auto inside = hn::Max(hn::Set(Floats(), -110.0F), x);  // exp(-110) is 0 in float32
   const auto n = hn::Round(hn::Mul(inside, hn::Set(Floats(), 1.44269504F)));
   const auto upper = hn::NegMulAdd(n, hn::Set(Floats(), 0.693359375F), inside);

@@ -10,7 +10,7 @@ namespace {
 
 std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Returns how many columns each sum of x has; 0 if it has all columns.
+// Returns how many columns of x each sum adds; 0 if a sum adds all columns.
 std::size_t choose_x_group(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? find_stored_type(matrix).x_group : matrix.group_size;
 }
@@ -40,8 +40,8 @@ KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens
   return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
-// With Precision::exact, several tokens are always multiplied like many, so that a token has the same result among any
-// others.
+// With Precision::exact, two or more tokens always use the kernels for many tokens, so that the number of tokens does
+// not change the result of one.
 bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;
@@ -68,8 +68,8 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
 
 std::size_t KernelInput::block_columns() const {
   switch (form()) {
-    case Form::tiles: return as<Tiles>().layout.block();
-    case Form::panels: return as<Panels>().layout.block();
+    case Form::tiles: return as<Tiles>().layout.block_columns();
+    case Form::panels: return as<Panels>().layout.block_columns();
     case Form::floats: return kFloatBlock;
     default: return kIntegerBlock;
   }

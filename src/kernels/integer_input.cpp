@@ -27,7 +27,7 @@ using Words = hn::ScalableTag<std::int16_t>;
 constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
 // Returns the largest magnitude, as the bits of a float: NaN and infinity sort above numbers.
-std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
+std::uint32_t FindLargestMagnitude(const float* x, std::size_t count) {
   const hn::RebindToUnsigned<Floats> bits;
   const auto magnitude = hn::Set(bits, 0x7fffffffU);
   const std::size_t lanes = hn::Lanes(Floats());
@@ -62,7 +62,7 @@ void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* ou
 float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
   constexpr float kLargest = 32767;
   std::fill_n(codes, padded, std::int16_t{0});
-  const std::uint32_t bits = LargestMagnitude(x, count);
+  const std::uint32_t bits = FindLargestMagnitude(x, count);
   float largest = 0;
   std::memcpy(&largest, &bits, sizeof largest);
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
@@ -81,7 +81,7 @@ float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int
   return largest / kLargest;
 }
 
-float SumOfIntegers(const std::int16_t* codes, std::size_t count) {
+float SumIntegers(const std::int16_t* codes, std::size_t count) {
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += codes[i];
   return static_cast<float>(sum);
@@ -99,10 +99,9 @@ void ConvertToWords(const float* x, std::size_t t, KernelInput::Words& out) {
     const float scale = RoundBlock(x + begin, count, padded, buffer);
     *scales++ = scale;
     if (out.group_size == 0) {
-      *sums += scale * SumOfIntegers(buffer, count);
+      *sums += scale * SumIntegers(buffer, count);
     } else {
-      for (std::size_t i = 0; i < count; i += out.group_size)
-        *sums++ = scale * SumOfIntegers(buffer + i, out.group_size);
+      for (std::size_t i = 0; i < count; i += out.group_size) *sums++ = scale * SumIntegers(buffer + i, out.group_size);
     }
     if (out.planes == 2) {
       Deinterleave<2>(buffer, padded, integers);

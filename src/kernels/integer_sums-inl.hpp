@@ -21,12 +21,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Describes words of two codes of eight bits; plane() extracts code kPlane of each word.
+// Describes words of two codes of eight bits; extract_plane() extracts code kPlane of each word.
 template <bool kSigned>
 struct EightBits {
   static constexpr std::size_t kPlanes = 2;
   template <int kPlane, class V>
-  static HWY_INLINE V plane(V words) {
+  static HWY_INLINE V extract_plane(V words) {
     if constexpr (kSigned) {
       if constexpr (kPlane == 0) words = hn::ShiftLeft<8>(words);
       return hn::ShiftRight<8>(words);
@@ -43,7 +43,7 @@ template <bool kSigned, int kStep>
 struct FourBits {
   static constexpr std::size_t kPlanes = 16 / kStep;
   template <int kPlane, class V>
-  static HWY_INLINE V plane(V words) {
+  static HWY_INLINE V extract_plane(V words) {
     if constexpr (kSigned) {
       return hn::ShiftRight<12>(hn::ShiftLeft<12 - kPlane * kStep>(words));
     } else {
@@ -90,10 +90,10 @@ struct ExactSum {
     even = hn::ReorderWidenMulAccumulate(Wide(), a, b, even, odd);
   }
   HWY_INLINE auto total() const { return hn::Add(even, odd); }
-  HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), total()); }
+  HWY_INLINE auto convert_total() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), total()); }
 };
 
-// Refers to four rows; the last one is repeated if there are fewer.
+// Refers to four rows. If there are fewer, repeats the last one.
 struct FourBytes {
   FourBytes(const StoredRows& matrix, std::size_t row_bytes, std::size_t r, std::size_t last) {
     for (std::size_t i = 0; i < 4; ++i)
@@ -102,9 +102,9 @@ struct FourBytes {
   Bytes rows[4];
 };
 
-// Requires: rows begin on whole bytes.
+// Requires: each row begins with a whole byte.
 template <class Unpack>
-std::size_t RowBytes(const StoredRows& matrix) {
+std::size_t CountRowBytes(const StoredRows& matrix) {
   return (2 * matrix.columns + Unpack::kPlanes - 1) / Unpack::kPlanes;
 }
 
@@ -136,7 +136,7 @@ struct ExactSums {
   HWY_INLINE void add_plane(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
     hn::Vec<D> codes[kRows];
     HWY_UNROLL(4)
-    for (std::size_t r = 0; r < kRows; ++r) codes[r] = Unpack::template plane<kPlane>(words[r]);
+    for (std::size_t r = 0; r < kRows; ++r) codes[r] = Unpack::template extract_plane<kPlane>(words[r]);
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t) {
       const auto x = LoadU(D(), in.x + t * in.stride + kPlane * in.run + i);
@@ -176,22 +176,22 @@ struct ExactSums {
 };
 
 // Converts float16 numbers to float32. Fills the last vector with zeros: `out` has room for whole vectors.
-HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
+HWY_INLINE void ConvertHalfArray(const std::byte* halves, std::size_t count, float* out) {
   const hn::Rebind<std::uint16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::Store(HalvesToFloats(Floats(), LoadU(narrow, reinterpret_cast<const std::uint16_t*>(halves + 2 * i))), Floats(),
+    hn::Store(ConvertHalves(Floats(), LoadU(narrow, reinterpret_cast<const std::uint16_t*>(halves + 2 * i))), Floats(),
               out + i);
   }
   if (i == count) return;
   HWY_ALIGN std::uint16_t buffer[kMaxLanes] = {};
   std::memcpy(buffer, halves + 2 * i, 2 * (count - i));
-  hn::Store(HalvesToFloats(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
+  hn::Store(ConvertHalves(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
-// Holds, for each group of some rows, the scale, and scale * zero point; both arrays are [rows, stride]. Each thread
-// has one, and reuses its memory.
+// Holds the scale, and scale * zero point, of each group of some rows; both arrays are [rows, stride]. Each thread has
+// one object, and reuses its memory.
 class GroupScales {
  public:
   static GroupScales& get_of_thread() {
@@ -214,8 +214,8 @@ class GroupScales {
       hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
     }
     for (std::size_t r = 0; r < rows; ++r) {
-      Widen(matrix.scales + 2 * (first + r) * groups, groups, scales_.get() + r * stride);
-      Widen(matrix.zeros + 2 * (first + r) * groups, groups, products_.get() + r * stride);
+      ConvertHalfArray(matrix.scales + 2 * (first + r) * groups, groups, scales_.get() + r * stride);
+      ConvertHalfArray(matrix.zeros + 2 * (first + r) * groups, groups, products_.get() + r * stride);
       float* products = products_.get() + r * stride;
       for (std::size_t g = 0; g < groups; g += lanes) {
         hn::Store(hn::Mul(hn::Load(Floats(), products + g), hn::Load(Floats(), scales_.get() + r * stride + g)),
@@ -225,7 +225,7 @@ class GroupScales {
     }
   }
 
-  const float* scales(std::size_t r) const { return scales_.get() + r * stride_; }
+  const float* get_scales(std::size_t r) const { return scales_.get() + r * stride_; }
 
   // Subtracts from the sum of each row what zero points contribute: the sum over groups of scale * zero * (sum of x in
   // the group). `sums_of_x` has the sums of x.
@@ -240,7 +240,7 @@ class GroupScales {
       c = MulAdd(hn::Load(Floats(), at + rows[2] * stride_), x, c);
       d = MulAdd(hn::Load(Floats(), at + rows[3] * stride_), x, d);
     }
-    sums.add_product(-1, FourSums::of(Floats(), a, b, c, d));
+    sums.add_product(-1, FourSums::sum_lanes(Floats(), a, b, c, d));
     return sums;
   }
 

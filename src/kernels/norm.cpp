@@ -36,7 +36,7 @@ HWY_INLINE double SumTerms(const float* x, std::size_t count, const Term& term) 
   return sum;
 }
 
-void RmsNorm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
+void ComputeRmsNorm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
     const double squares = SumTerms(x, size, [](auto number) HWY_ATTR { return hn::Mul(number, number); });
@@ -46,8 +46,8 @@ void RmsNorm(const float* x, std::size_t tokens, std::span<const float> weight, 
   }
 }
 
-void LayerNorm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
-               float eps, float* out) {
+void ComputeLayerNorm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+                      float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
     const double mean = SumTerms(x, size, [](auto number) HWY_ATTR { return number; }) / static_cast<double>(size);
@@ -68,16 +68,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-HWY_EXPORT(RmsNorm);
-HWY_EXPORT(LayerNorm);
+HWY_EXPORT(ComputeRmsNorm);
+HWY_EXPORT(ComputeLayerNorm);
 
 void compute_rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
-  HWY_DYNAMIC_DISPATCH(RmsNorm)(x, tokens, weight, eps, out);
+  HWY_DYNAMIC_DISPATCH(ComputeRmsNorm)(x, tokens, weight, eps, out);
 }
 
 void compute_layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
                         float eps, float* out) {
-  HWY_DYNAMIC_DISPATCH(LayerNorm)(x, tokens, weight, bias, eps, out);
+  HWY_DYNAMIC_DISPATCH(ComputeLayerNorm)(x, tokens, weight, bias, eps, out);
 }
 
 }  // namespace poise

@@ -73,8 +73,8 @@ struct Panel {
     std::fill_n(sums.begin(), needed, 0.0F);
   }
 
-  // Adds the products of `rows` rows with `tokens` tokens to `out`. It computes kSumRows rows at a time: where there
-  // are fewer, it also multiplies old weights, and no caller reads their sums.
+  // Adds the products of `rows` rows with `tokens` tokens to `out`. Computes kSumRows rows at a time. If there are
+  // fewer, it also multiplies old weights, but no caller reads their sums.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t r = 0; r < rows; r += kSumRows) {
@@ -118,7 +118,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
         if (b + 1 < in.blocks())
           PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(),
                         (b + 1) * kBlock);
-        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens - g * kTogether),
+        panel.multiply(rows, columns, in.get_group(g, b), std::min(kTogether, in.tokens - g * kTogether),
                        panel.sums.data() + g * kPanelRows * kTogether);
       }
     }

@@ -61,7 +61,7 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
   switch (x.form()) {
     case KernelInput::Form::floats: {
       const auto& floats = x.as<KernelInput::Floats>();
-      if (floats.is_few) return multiply_few(matrix, first, last, {floats.token(0), floats.tokens}, y, stride);
+      if (floats.is_few) return multiply_few(matrix, first, last, {floats.get_token(0), floats.tokens}, y, stride);
       return multiply_panels(matrix, first, last, floats, y, stride);
     }
     case KernelInput::Form::words:

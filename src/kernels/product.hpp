@@ -1,11 +1,11 @@
-// Multiplies a matrix of weights, in its stored form (StoredRows), by x: the input vectors of one or several tokens. x
-// is converted once (KernelInput), and then multiplied by each matrix that reads the same form. The kernels are chosen
-// for the processor at run time.
+// Multiplies a matrix of weights, in its stored form (StoredRows), by x: the input vectors of one or several tokens.
+// KernelInput converts x once, for all matrices that read the same form. Highway chooses the kernels for the processor
+// at run time.
 //
 // Weights may be at any address. The order of a sum depends only on the number of columns, on the form of x, and on
-// whether there are few tokens or many. So a result has the same bits in any thread, and whatever other rows and tokens
-// are computed in the same call. Each of few tokens (KernelInput::is_few()) is multiplied like a single one, but rows
-// are read and unpacked once for several tokens.
+// whether there are few tokens or many. So neither the thread nor other rows and tokens of a call change the bits of a
+// result. The kernels multiply each of few tokens (KernelInput::is_few()) like a single one, but read and unpack rows
+// once for several tokens.
 //
 // By default, weights are converted to float32, and products and sums are float32. On a processor with a matrix unit,
 // products of several tokens use tiles.hpp. Their error, relative to the product, is then at most 2^-24 with float32
@@ -66,10 +66,10 @@ class KernelInput {
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
-  // Up to kFewTokens tokens are multiplied one by one; with more tokens it is faster to unpack all weights first. On a
-  // matrix unit this pays off above kFewTokensWithTiles tokens. Panels of codes pay off above kFewTokensWithPanels
-  // tokens, if AVX-512 VNNI multiplies them by x of 7 bits, or a matrix unit by x of 15 bits. Up to kTokensOfPanels
-  // tokens such panels are faster than everything else.
+  // Kernels multiply up to kFewTokens tokens one by one; with more tokens it is faster to unpack all weights first. On
+  // a matrix unit this is faster above kFewTokensWithTiles tokens. Panels of codes are faster above
+  // kFewTokensWithPanels tokens, if AVX-512 VNNI multiplies them by x of 7 bits, or a matrix unit by x of 15 bits. Up
+  // to kTokensOfPanels tokens, such panels are the fastest way.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
   static constexpr std::size_t kFewTokensWithPanels = 6;
@@ -84,10 +84,10 @@ class KernelInput {
     std::size_t blocks() const { return (columns + kFloatBlock - 1) / kFloatBlock; }
     std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
     // Returns the x of token t, unchanged. Requires: is_few.
-    const float* token(std::size_t t) const { return numbers.data() + t * columns; }
+    const float* get_token(std::size_t t) const { return numbers.data() + t * columns; }
     // Returns a block of columns for the g-th kTogether tokens, [columns, kTogether], with zeros for missing tokens.
     // Requires: !is_few.
-    const float* group(std::size_t g, std::size_t block) const {
+    const float* get_group(std::size_t g, std::size_t block) const {
       return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
     }
 
@@ -106,7 +106,7 @@ class KernelInput {
     void convert_token(const float* x, std::size_t t);
 
     std::size_t blocks() const { return (columns + kIntegerBlock - 1) / kIntegerBlock; }
-    const std::int16_t* integers(std::size_t t, std::size_t block) const {
+    const std::int16_t* get_integers(std::size_t t, std::size_t block) const {
       return numbers.data() + (t * blocks() + block) * kIntegerBlock;
     }
     // Returns how many integers a block has, with padding.
@@ -115,7 +115,7 @@ class KernelInput {
       return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
     }
     // Returns the scale of a block: x is integer * scale.
-    float scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
+    float get_scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
     // Returns the sums of x over each group of columns, padded with zeros to sums_stride. Without groups, returns one
     // sum over all columns.
     const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
@@ -137,9 +137,9 @@ class KernelInput {
     bool suits(const StoredRows& matrix) const;
     void convert_token(const float* x, std::size_t t);
 
-    const std::int8_t* integers(std::size_t t) const { return numbers.data() + t * columns; }
-    // Return, for each group of columns, the scale of its integers, and the scale times their sum. Each number is there
-    // four times, once for each of four rows.
+    const std::int8_t* get_integers(std::size_t t) const { return numbers.data() + t * columns; }
+    // Each function returns a number for each group of columns: the scale of its integers, or the scale times their
+    // sum. Each number is there four times, once for each of four rows.
     const float* get_scales(std::size_t t) const { return scales.data() + t * sums_stride; }
     const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
     // Each function returns one number for each kByteBlock columns of a token: the scale, or the sum.
@@ -164,7 +164,7 @@ class KernelInput {
   template <class Layout>
   struct LaidOut {
     // Returns a block of columns of the g-th group.
-    const std::byte* group(std::size_t g, std::size_t block) const {
+    const std::byte* get_group(std::size_t g, std::size_t block) const {
       return numbers.data() + layout.find_offset(g, block, tokens);
     }
 
@@ -180,8 +180,8 @@ class KernelInput {
     void convert(const InputPart& part);
 
     // Returns the factors of a group's integers. Requires: layout.parts is 0.
-    const CodeFactors& factors(std::size_t g, std::size_t block) const {
-      return *reinterpret_cast<const CodeFactors*>(group(g, block) + layout.number_bytes(block));
+    const CodeFactors& get_factors(std::size_t g, std::size_t block) const {
+      return *reinterpret_cast<const CodeFactors*>(get_group(g, block) + layout.number_bytes(block));
     }
   };
 
@@ -206,10 +206,11 @@ class KernelInput {
   void convert(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
-  std::size_t groups() const {
-    return (tokens_ + kTogether - 1) / kTogether;
-  }                                   // of kTogether tokens; the last may have fewer
-  std::size_t block_columns() const;  // columns in a block; the last block may have fewer
+  // Returns the number of groups of kTogether tokens; the last group may have fewer tokens.
+  std::size_t groups() const { return (tokens_ + kTogether - 1) / kTogether; }
+  // Returns the number of columns in a block; the last block may have fewer.
+  std::size_t block_columns() const;
+
   std::size_t blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
   // Returns true if each token is multiplied like a single one.
   bool is_few() const { return is_few_; }
@@ -238,7 +239,7 @@ struct RowsAtOnce {
   std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
   std::size_t most;   // more rows in a call are not faster
 };
-// Returns the division that suits the kernel for these rows and tokens.
+// Returns how to divide the rows for the kernel that multiplies them by this number of tokens.
 RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
 // Computes y[t * stride + r - first] = row r of the matrix times x[t], for r in [first, last) and every token.
@@ -252,11 +253,11 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y);
 
-// Calls of multiply_columns() are fastest with this number of columns, or a multiple.
+// Calls of multiply_columns() are fastest with a multiple of this number of columns.
 inline constexpr std::size_t kColumnsAtOnce = 64;
 
-// Adds a part of that product for one token: sums[c] += the sum over r in [first, last) of x[r] * W[r][c], for all
-// columns. Reads the rows in the order of memory.
+// Adds a part of the product of multiply_columns(), for one token: sums[c] += the sum over r in [first, last) of x[r] *
+// W[r][c], for all columns. Reads the rows in the order of memory.
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums);
 
 // Calls of add_rows() are fastest with this number of rows.

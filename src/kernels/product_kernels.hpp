@@ -1,5 +1,5 @@
-// Functions that the files with kernels for products share, and the table of stored types. The table has a row with
-// kernels for each way to store weights. To add a stored type, add a row and a file. Other modules include product.hpp.
+// Declares functions that the kernels for products share, and the table of stored types, which has a row with kernels
+// for each way to store weights. To add a stored type, add a row and a file. Other modules include product.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace poise {
 // Returns the form of x for products with the matrix.
 KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
-// Asks for columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride.
-// Requires: `begin` is a multiple of 16.
+// Describes the part of a matrix to decode: columns [begin, begin + count) of rows [first, last). Row r goes to out +
+// (r - first) * stride. Requires: `begin` is a multiple of 16.
 struct DecodedPart {
   std::size_t first;
   std::size_t last;
@@ -51,8 +51,8 @@ void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t l
 // for infinities and NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
-// At most this many rows are multiplied together in float32 products of few tokens. With more tokens, x does not fit
-// the first-level cache, so each block of x is multiplied by more rows while it is there.
+// The largest number of rows that float32 products of few tokens multiply together. If x does not fit the first-level
+// cache, a block of x is multiplied by more rows while it is there.
 inline constexpr std::size_t kRowsOfFew = 16;  // for more than two tokens
 constexpr std::size_t choose_rows_for_few_tokens(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
@@ -66,7 +66,7 @@ constexpr std::size_t choose_tiled_rows(std::size_t tokens) {
 // multiply_panels() converts this many rows to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 
-// Each of these does the work of multiply_rows() for several tokens in one form of x.
+// Each function does the work of multiply_rows() for several tokens in one form of x.
 void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
                      float* y, std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& x,
@@ -80,13 +80,13 @@ struct FewFloats {
   std::size_t tokens;
 };
 
-// Does the work of multiply_rows() for few tokens.
+// The type of functions that do the work of multiply_rows() for few tokens.
 template <class Input>
 using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
                              std::size_t stride);
 
-// Asks for columns [begin, begin + count) of a row as sums of bfloat16 numbers: the i-th number is parts[0][i] +
-// parts[1][i] + ... Requires: `begin` is a multiple of 16.
+// Describes the part of a row to split into sums of bfloat16 numbers: columns [begin, begin + count). Number i becomes
+// parts[0][i] + parts[1][i] + ... Requires: `begin` is a multiple of 16.
 struct SplitRow {
   std::size_t row;
   std::size_t begin;
@@ -144,13 +144,15 @@ const StoredTypeRow& find_stored_block_type(const BlockType& type);
 // Each function returns the kernels of a stored type for the running processor. The second declaration lists ggml's
 // block types.
 using GetKernels = const TypeKernels&();
-GetKernels f32_kernels, f16_kernels, bf16_kernels, i8_kernels, u8_kernels, i4_kernels, u4_kernels, i4_bytes_kernels,
-    u4_bytes_kernels, group8_kernels, group4_kernels, mx4_kernels, scaled8_kernels, scaled4_kernels, codebook4_kernels,
-    scaled_f8_e4m3_kernels, scaled_f8_e5m2_kernels, by_column8_kernels, by_column4_kernels;
-GetKernels q4_0_kernels, q4_1_kernels, q5_0_kernels, q5_1_kernels, q8_0_kernels, iq4_nl_kernels, iq4_xs_kernels,
-    mxfp4_kernels, nvfp4_kernels, q1_0_kernels, q2_0_kernels, tq1_0_kernels, tq2_0_kernels, iq1_s_kernels,
-    iq1_m_kernels, iq2_xxs_kernels, iq2_xs_kernels, iq2_s_kernels, iq3_xxs_kernels, iq3_s_kernels, q2_k_kernels,
-    q3_k_kernels, q4_k_kernels, q5_k_kernels, q6_k_kernels, q8_k_kernels;
+GetKernels get_f32_kernels, get_f16_kernels, get_bf16_kernels, get_i8_kernels, get_u8_kernels, get_i4_kernels,
+    get_u4_kernels, get_i4_bytes_kernels, get_u4_bytes_kernels, get_group8_kernels, get_group4_kernels, get_mx4_kernels,
+    get_scaled8_kernels, get_scaled4_kernels, get_codebook4_kernels, get_scaled_f8_e4m3_kernels,
+    get_scaled_f8_e5m2_kernels, get_by_column8_kernels, get_by_column4_kernels;
+GetKernels get_q4_0_kernels, get_q4_1_kernels, get_q5_0_kernels, get_q5_1_kernels, get_q8_0_kernels, get_iq4_nl_kernels,
+    get_iq4_xs_kernels, get_mxfp4_kernels, get_nvfp4_kernels, get_q1_0_kernels, get_q2_0_kernels, get_tq1_0_kernels,
+    get_tq2_0_kernels, get_iq1_s_kernels, get_iq1_m_kernels, get_iq2_xxs_kernels, get_iq2_xs_kernels, get_iq2_s_kernels,
+    get_iq3_xxs_kernels, get_iq3_s_kernels, get_q2_k_kernels, get_q3_k_kernels, get_q4_k_kernels, get_q5_k_kernels,
+    get_q6_k_kernels, get_q8_k_kernels;
 
 // Decodes with BlockType::decode. This is the fallback of block types without kernels.
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part);

@@ -1,5 +1,5 @@
-// Rotary position embedding (RoPE). Of the numbers of a head that are rotated, element i of the first half and element
-// i of the second half are a pair. The pair is rotated by the angle position * frequency[i].
+// Computes rotary position embeddings (RoPE). Among the rotated numbers of a head, element i of the first half and
+// element i of the second half are a pair. The pair is rotated by the angle position * frequencies[i].
 //
 // A const Rotation is safe to use from many threads.
 #pragma once
@@ -17,8 +17,8 @@ class Rotation {
     std::vector<float> sines;
   };
 
-  // Rotates the first 2 * frequencies.size() numbers of a head and scales them by `factor`. Requires: a head has that
-  // many.
+  // apply() rotates the first 2 * frequencies.size() numbers of a head and scales them by `factor`. Requires: head_size
+  // is not smaller than that.
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
   // Computes the cosines and sines for positions [position, position + tokens).

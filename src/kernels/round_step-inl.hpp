@@ -1,4 +1,4 @@
-// Rounds a step of x (columns that share a scale) to integers; compiled for each kind of processor.
+// Rounds a step of x (columns that share a scale) to integers. Highway compiles this for each kind of processor.
 #if defined(POISE_KERNELS_ROUND_STEP) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROUND_STEP
 #undef POISE_KERNELS_ROUND_STEP
@@ -49,11 +49,13 @@ HWY_INLINE float FindLargest(const Load& load, std::size_t count) {
   return largest;
 }
 
-// Returns true if numbers with this largest magnitude can be scaled to integers. Otherwise all are practically 0, or
-// one is not finite.
+// Returns true if numbers with this largest magnitude can be scaled to integers. Returns false if all are practically
+// 0, or if one is not finite.
 HWY_INLINE bool HasScale(float largest) { return largest >= 1e-30F && largest <= std::numeric_limits<float>::max(); }
 // Returns the scale of numbers for which HasScale() is false; their integers are 0.
-HWY_INLINE float ScaleOfZeros(float largest) { return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN(); }
+HWY_INLINE float GetScaleOfZeros(float largest) {
+  return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN();
+}
 
 // Rounds `count` numbers, a multiple of sixteen, to integers up to kLargest.
 template <std::int32_t kLargest, class Load>
@@ -64,7 +66,7 @@ HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, st
   const float largest = FindLargest(load, count);
   if (!HasScale(largest)) {
     std::fill_n(to, count, std::int16_t{0});
-    return {ScaleOfZeros(largest), 0, 0};
+    return {GetScaleOfZeros(largest), 0, 0};
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);
@@ -93,7 +95,7 @@ HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t*
   if (!HasScale(largest)) {
     if (kWords) std::fill_n(upper, count, std::int8_t{0});
     std::fill_n(lower, count, std::int8_t{0});
-    return {ScaleOfZeros(largest), 0, 0};
+    return {GetScaleOfZeros(largest), 0, 0};
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);

@@ -57,11 +57,12 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-// Products of this many columns are summed first, and then these sums are added: long sums lose precision in float32.
+// Kernels first sum products of this number of columns, then add these sums, because long sums lose precision in
+// float32.
 constexpr std::size_t kOneBlock = 512;
 
-// Computes products of kRows rows with elements [begin, end) of some tokens; those of row r and token t go to
-// sums[t][at + r]. For every four columns, it prefetches `ahead` elements of the next rows.
+// Computes products of kRows rows with elements [begin, end) of some tokens. The product of row r and token t goes to
+// sums[t][at + r]. For every four columns, prefetches `ahead` elements of the next rows.
 template <std::size_t kRows, std::size_t kTokens, typename Loader>
 HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t begin, std::size_t end, const float* x,
                             std::size_t stride, NextRows& next, std::size_t ahead, hn::Vec<Floats> (&sums)[kTokens][4],
@@ -99,9 +100,9 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
   }
 }
 
-// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. If
-// the x of all tokens is too large for the first-level cache, each block of x is multiplied by several groups of four
-// rows while it is there.
+// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, repeats the last one. If
+// the x of all tokens is too large for the first-level cache, multiplies each block of x by several groups of four rows
+// while it is there.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -119,16 +120,16 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
       for (std::size_t q = 0; q < count; q += 4) {
         Bytes rows[4];
         for (std::size_t i = 0; i < 4; ++i) rows[i] = start + std::min(q + i, count - 1) * row_bytes;
-        ForTokens<kFewTogether>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
+        VisitTokens<kFewTogether>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
           constexpr std::size_t kTokens = some();
-          constexpr std::size_t kRows = RowsTogether(kTokens);
+          constexpr std::size_t kRows = ChooseRowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
             // Each of these calls prefetches an equal share of the next rows.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }
-          for (std::size_t k = 0; k < kTokens; ++k) totals[q / 4][t + k].add(FourSums::of(Floats(), sums[k]));
+          for (std::size_t k = 0; k < kTokens; ++k) totals[q / 4][t + k].add(FourSums::sum_lanes(Floats(), sums[k]));
         });
       }
     }
@@ -171,13 +172,13 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
 }
 
 // Returns element i of packed nibbles.
-HWY_INLINE unsigned Nibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
+HWY_INLINE unsigned GetNibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
 
 // Returns a vector of packed nibbles, one a byte, from element i on. Requires: i is even, or vectors have one lane.
 HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const hn::Rebind<std::uint8_t, Floats> codes;
 #if HWY_TARGET == HWY_SCALAR
-  return hn::Set(codes, static_cast<std::uint8_t>(Nibble(row, i)));
+  return hn::Set(codes, static_cast<std::uint8_t>(GetNibble(row, i)));
 #else
   const hn::Half<decltype(codes)> pairs;
   const hn::Repartition<std::uint16_t, decltype(codes)> words;  // bytes have no shifts
@@ -192,8 +193,8 @@ HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
 // Finds the group of a column, and the column at which a group ends.
 struct ColumnGroups {
   explicit ColumnGroups(const StoredRows& rows) : matrix(rows) {}
-  std::size_t group(std::size_t column) const { return column / matrix.group_size; }
-  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix.group_size; }
+  std::size_t find_group(std::size_t column) const { return column / matrix.group_size; }
+  std::size_t find_group_end(std::size_t group) const { return (group + 1) * matrix.group_size; }
 
   const StoredRows& matrix;
 };
@@ -219,8 +220,9 @@ struct Codes4 {
 };
 
 // Decodes rows whose groups of columns have scales. `Numbers` is a loader. `Factors` returns the first group of a row
-// (first_group()), the group of a column, counted from there (group()), the column at which a group ends (group_end()),
-// and vectors with the group's scale() and zero() point. Requires: groups and parts are whole vectors of columns.
+// (find_first_group()), the group of a column, counted from there (find_group()), the column at which a group ends
+// (find_group_end()), and vectors with the scale (load_scale()) and the zero point (load_zero()) of a group. Requires:
+// groups and parts are whole vectors of columns.
 template <class Numbers, class Factors>
 void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Numbers numbers(matrix);
@@ -228,13 +230,13 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t r = part.first; r < part.last; ++r) {
     const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::count_bytes(matrix.columns);
-    const std::size_t first = factors.first_group(r);
+    const std::size_t first = factors.find_first_group(r);
     float* const out = part.out + (r - part.first) * part.stride;
     for (std::size_t i = 0; i < part.count;) {
-      const std::size_t g = factors.group(part.begin + i);
-      const std::size_t end = std::min(part.count, factors.group_end(g) - part.begin);
-      const auto scale = factors.scale(first + g);
-      const auto zero = factors.zero(first + g);
+      const std::size_t g = factors.find_group(part.begin + i);
+      const std::size_t end = std::min(part.count, factors.find_group_end(g) - part.begin);
+      const auto scale = factors.load_scale(first + g);
+      const auto zero = factors.load_zero(first + g);
       for (; i < end; i += lanes)
         hn::StoreU(hn::Mul(hn::Sub(numbers(row, part.begin + i), zero), scale), Floats(), out + i);
     }

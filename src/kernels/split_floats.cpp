@@ -25,12 +25,12 @@ void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span
     const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
     const auto first =
         hn::IfThenElse(hn::RebindMask(bits, is_cut), hn::ShiftRight<16>(hn::BitCast(bits, hn::Or(word, quiet))),
-                       NearestUpperHalf(bits, hn::BitCast(bits, word)));
+                       RoundToUpperHalf(bits, hn::BitCast(bits, word)));
     hn::StoreU(hn::TruncateTo(halves, first), halves, parts.front() + i);
     const auto has_rest = hn::RebindMask(Floats(), hn::Lt(magnitude, hn::Set(words, 0x7f800000)));
     auto rest = hn::IfThenElseZero(has_rest, hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first))));
     for (std::uint16_t* const part : parts.subspan(1)) {
-      const auto next = NearestUpperHalf(bits, hn::BitCast(bits, rest));
+      const auto next = RoundToUpperHalf(bits, hn::BitCast(bits, rest));
       hn::StoreU(hn::TruncateTo(halves, next), halves, part + i);
       rest = hn::Sub(rest, hn::BitCast(Floats(), hn::ShiftLeft<16>(next)));
     }
@@ -66,7 +66,7 @@ void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t
 }
 #endif
 
-void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
+void SplitFloats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   if (has_bfloat16()) return SplitByProcessor(x, count, parts);
 #endif
@@ -79,10 +79,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-HWY_EXPORT(Split);
+HWY_EXPORT(SplitFloats);
 
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
-  HWY_DYNAMIC_DISPATCH(Split)(x, count, parts);
+  HWY_DYNAMIC_DISPATCH(SplitFloats)(x, count, parts);
 }
 
 }  // namespace poise

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-const TypeKernels& find_decoding_kernels() {
+const TypeKernels& get_decoding_kernels() {
   static constexpr TypeKernels kKernels = {.decode = decode_blocks};
   return kKernels;
 }
@@ -24,32 +24,32 @@ struct BlockRow {
 
 // clang-format off
 constexpr auto kBlockRows = std::to_array<BlockRow>({
-    {"q4_0", 32, q4_0_kernels},
-    {"q4_1", 32, q4_1_kernels},
-    {"q5_0", 32, q5_0_kernels},
-    {"q5_1", 32, q5_1_kernels},
-    {"q8_0", 0, q8_0_kernels},
-    {"q2_k", 16, q2_k_kernels},
-    {"q3_k", 16, q3_k_kernels},
-    {"q4_k", 32, q4_k_kernels},
-    {"q5_k", 32, q5_k_kernels},
-    {"q6_k", 16, q6_k_kernels},
-    {"q8_k", 0, q8_k_kernels},
-    {"iq2_xxs", 32, iq2_xxs_kernels},
-    {"iq2_xs", 16, iq2_xs_kernels},
-    {"iq3_xxs", 32, iq3_xxs_kernels},
-    {"iq1_s", 32, iq1_s_kernels},
-    {"iq4_nl", 32, iq4_nl_kernels},
-    {"iq3_s", 32, iq3_s_kernels},
-    {"iq2_s", 16, iq2_s_kernels},
-    {"iq4_xs", 32, iq4_xs_kernels},
-    {"iq1_m", 16, iq1_m_kernels},
-    {"tq1_0", 32, tq1_0_kernels},
-    {"tq2_0", 32, tq2_0_kernels},
-    {"mxfp4", 32, mxfp4_kernels},
-    {"nvfp4", 16, nvfp4_kernels},
-    {"q1_0", 32, q1_0_kernels},
-    {"q2_0", 32, q2_0_kernels},
+    {"q4_0", 32, get_q4_0_kernels},
+    {"q4_1", 32, get_q4_1_kernels},
+    {"q5_0", 32, get_q5_0_kernels},
+    {"q5_1", 32, get_q5_1_kernels},
+    {"q8_0", 0, get_q8_0_kernels},
+    {"q2_k", 16, get_q2_k_kernels},
+    {"q3_k", 16, get_q3_k_kernels},
+    {"q4_k", 32, get_q4_k_kernels},
+    {"q5_k", 32, get_q5_k_kernels},
+    {"q6_k", 16, get_q6_k_kernels},
+    {"q8_k", 0, get_q8_k_kernels},
+    {"iq2_xxs", 32, get_iq2_xxs_kernels},
+    {"iq2_xs", 16, get_iq2_xs_kernels},
+    {"iq3_xxs", 32, get_iq3_xxs_kernels},
+    {"iq1_s", 32, get_iq1_s_kernels},
+    {"iq4_nl", 32, get_iq4_nl_kernels},
+    {"iq3_s", 32, get_iq3_s_kernels},
+    {"iq2_s", 16, get_iq2_s_kernels},
+    {"iq4_xs", 32, get_iq4_xs_kernels},
+    {"iq1_m", 16, get_iq1_m_kernels},
+    {"tq1_0", 32, get_tq1_0_kernels},
+    {"tq2_0", 32, get_tq2_0_kernels},
+    {"mxfp4", 32, get_mxfp4_kernels},
+    {"nvfp4", 16, get_nvfp4_kernels},
+    {"q1_0", 32, get_q1_0_kernels},
+    {"q2_0", 32, get_q2_0_kernels},
 });
 // clang-format on
 
@@ -70,7 +70,7 @@ static_assert(std::ranges::all_of(kBlockRows, is_unique_row), "two rows name the
 // The rows are in the order of the types' table.
 constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
-  types.fill({.planes = 2, .kernels = find_decoding_kernels});
+  types.fill({.planes = 2, .kernels = get_decoding_kernels});
   for (const BlockRow& row : kBlockRows)
     types.at(find_block_type_index(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;

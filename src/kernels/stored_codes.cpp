@@ -73,8 +73,8 @@ struct Load4 : Scaled {
   static std::size_t count_bytes(std::size_t count) { return (count + 1) / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply_to_nibbles<kSigned>(LoadNibbles(row, i)); }
   // Returns a single element, with the same rounding as above.
-  float element(Bytes data, std::size_t i) const {
-    const int code = static_cast<int>(Nibble(data, i));
+  float load_element(Bytes data, std::size_t i) const {
+    const int code = static_cast<int>(GetNibble(data, i));
     HWY_ALIGN float lanes[kMaxLanes];
     const auto value = hn::Set(Floats(), static_cast<float>(kSigned ? (code ^ 8) - 8 : code));
     hn::Store(MulAdd(value, hn::Set(Floats(), scale), hn::Set(Floats(), offset)), Floats(), lanes);
@@ -93,7 +93,7 @@ void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
     std::size_t count = part.count;
     float* to = part.out + (r - part.first) * part.stride;
     if (element % 2 != 0) {
-      *to++ = loader.element(data, element++);
+      *to++ = loader.load_element(data, element++);
       --count;
     }
     DecodeElements(loader, data + element / 2, 0, count, to);
@@ -114,8 +114,8 @@ struct LowNibbleType;
 
 #else
 
-// Turns the sums of codes times x of four rows into results: a weight is code * scale + offset.
-HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
+// Converts sums of codes times x, of four rows, to results: a weight is code * scale + offset.
+HWY_INLINE FourSums ApplyScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
   const FourSums::Tag tag;
   return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));
 }
@@ -123,7 +123,7 @@ HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const flo
 template <bool kVnni, class Unpack>
 void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                    float* y, std::size_t stride) {
-  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t row_bytes = CountRowBytes<Unpack>(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     NextRows next(four.rows[0]);
@@ -131,32 +131,33 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
-      ForTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
-        constexpr std::size_t kRows = RowsTogether(count());
-        const PlanesOfX x = {in.integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
+      VisitTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
+        constexpr std::size_t kRows = ChooseRowsTogether(count());
+        const PlanesOfX x = {in.get_integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
         hn::Vec<hn::RebindToFloat<Products>> sums[count()][4];
         for (std::size_t at = 0; at < 4; at += kRows) {
           ExactSums<kVnni, Words, kRows, count()> exact;
           exact.template add_bytes<Unpack>(four.rows + at, bytes, next, begin, x);
           for (std::size_t k = 0; k < count(); ++k) {
-            for (std::size_t i = 0; i < kRows; ++i) sums[k][at + i] = exact.of[k][i].floats();
+            for (std::size_t i = 0; i < kRows; ++i) sums[k][at + i] = exact.of[k][i].convert_total();
           }
         }
         for (std::size_t k = 0; k < count(); ++k)
-          totals[t + k].add_product(in.scale(t + k, b), FourSums::of(hn::RebindToFloat<Products>(), sums[k]));
+          totals[t + k].add_product(in.get_scale(t + k, b),
+                                    FourSums::sum_lanes(hn::RebindToFloat<Products>(), sums[k]));
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
-      WithScale(matrix, totals[t], in.get_sums(t)).store(y + t * stride + (r - first), last - r);
+      ApplyScale(matrix, totals[t], in.get_sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
-// Multiplies packed nibbles of an odd number of columns: every second row begins in the middle of a byte. Copies rows,
-// so that each begins with a byte.
+// Multiplies packed nibbles of an odd number of columns. Every second row begins in the middle of a byte, so the
+// function copies rows, to begin each with a whole byte.
 template <bool kVnni, class Unpack>
 void MultiplyCutNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                         float* y, std::size_t stride) {
-  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t row_bytes = CountRowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
   const auto row = std::make_unique<std::uint8_t[]>(row_bytes);
   StoredRows alone = matrix;
@@ -235,32 +236,32 @@ struct LowNibbleType : PlainCodes<32, !kSigned, kSigned ? 8 : 0> {
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
     const auto flipped = hn::Set(CodeTag(), kSigned ? 8 : 0);
-    sums.multiply32(LowHalf(hn::Xor(sums.load(0), flipped)), LowHalf(hn::Xor(sums.load(16), flipped)), 0);
+    sums.multiply32(GetLowHalf(hn::Xor(sums.load(0), flipped)), GetLowHalf(hn::Xor(sums.load(16), flipped)), 0);
   }
 };
 
 #endif
 
 template <auto kDecode, class Unpack, class Type, std::uint8_t kLargest>
-const TypeKernels& KernelsOf() {
+const TypeKernels& GetKernelsFor() {
   static constexpr TypeKernels kKernels = {
-      .decode = kDecode, .multiply_words = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
+      .decode = kDecode, .multiply_words = kOfCodes<Unpack>, .panels = MakeCodeForm<Type, kLargest>()};
   return kKernels;
 }
 
-const TypeKernels& I8() {
-  return KernelsOf<&DecodeRows<Load8<std::int8_t>>, EightBits<true>, EightBitType<true>, 255>();
+const TypeKernels& GetI8() {
+  return GetKernelsFor<&DecodeRows<Load8<std::int8_t>>, EightBits<true>, EightBitType<true>, 255>();
 }
-const TypeKernels& U8() {
-  return KernelsOf<&DecodeRows<Load8<std::uint8_t>>, EightBits<false>, EightBitType<false>, 255>();
+const TypeKernels& GetU8() {
+  return GetKernelsFor<&DecodeRows<Load8<std::uint8_t>>, EightBits<false>, EightBitType<false>, 255>();
 }
-const TypeKernels& I4() { return KernelsOf<&DecodeNibbles<true>, FourBits<true, 4>, NibbleType<true>, 15>(); }
-const TypeKernels& U4() { return KernelsOf<&DecodeNibbles<false>, FourBits<false, 4>, NibbleType<false>, 15>(); }
-const TypeKernels& I4Bytes() {
-  return KernelsOf<&DecodeRows<Load4Bytes<true>>, FourBits<true, 8>, LowNibbleType<true>, 15>();
+const TypeKernels& GetI4() { return GetKernelsFor<&DecodeNibbles<true>, FourBits<true, 4>, NibbleType<true>, 15>(); }
+const TypeKernels& GetU4() { return GetKernelsFor<&DecodeNibbles<false>, FourBits<false, 4>, NibbleType<false>, 15>(); }
+const TypeKernels& GetI4Bytes() {
+  return GetKernelsFor<&DecodeRows<Load4Bytes<true>>, FourBits<true, 8>, LowNibbleType<true>, 15>();
 }
-const TypeKernels& U4Bytes() {
-  return KernelsOf<&DecodeRows<Load4Bytes<false>>, FourBits<false, 8>, LowNibbleType<false>, 15>();
+const TypeKernels& GetU4Bytes() {
+  return GetKernelsFor<&DecodeRows<Load4Bytes<false>>, FourBits<false, 8>, LowNibbleType<false>, 15>();
 }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -269,12 +270,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(i8_kernels, I8)
-POISE_EXPORT_KERNELS(u8_kernels, U8)
-POISE_EXPORT_KERNELS(i4_kernels, I4)
-POISE_EXPORT_KERNELS(u4_kernels, U4)
-POISE_EXPORT_KERNELS(i4_bytes_kernels, I4Bytes)
-POISE_EXPORT_KERNELS(u4_bytes_kernels, U4Bytes)
+POISE_EXPORT_KERNELS(get_i8_kernels, GetI8)
+POISE_EXPORT_KERNELS(get_u8_kernels, GetU8)
+POISE_EXPORT_KERNELS(get_i4_kernels, GetI4)
+POISE_EXPORT_KERNELS(get_u4_kernels, GetU4)
+POISE_EXPORT_KERNELS(get_i4_bytes_kernels, GetI4Bytes)
+POISE_EXPORT_KERNELS(get_u4_bytes_kernels, GetU4Bytes)
 
 }  // namespace poise
 #endif

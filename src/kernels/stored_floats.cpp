@@ -30,7 +30,7 @@ struct LoadF16 {
   static std::size_t count_bytes(std::size_t count) { return 2 * count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
-    return HalvesToFloats(Floats(), LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + count_bytes(i))));
+    return ConvertHalves(Floats(), LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + count_bytes(i))));
   }
 };
 
@@ -150,7 +150,7 @@ constexpr CodeForm kRounded = {};
 #endif
 
 template <typename Loader, auto kSplit, const CodeForm& kPanels>
-const TypeKernels& KernelsOf() {
+const TypeKernels& GetKernelsFor() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>,
                                            .multiply_floats = &MultiplyFloats<Loader>,
                                            .add_rows = &AddRows<Loader>,
@@ -161,9 +161,9 @@ const TypeKernels& KernelsOf() {
 
 constexpr CodeForm kNoPanels = {};
 
-const TypeKernels& F32() { return KernelsOf<LoadF32, nullptr, kNoPanels>(); }
-const TypeKernels& F16() { return KernelsOf<LoadF16, &SplitF16, kRounded<LoadF16>>(); }
-const TypeKernels& Bf16() { return KernelsOf<LoadBf16, &CopyBf16, kRounded<LoadBf16>>(); }
+const TypeKernels& GetF32() { return GetKernelsFor<LoadF32, nullptr, kNoPanels>(); }
+const TypeKernels& GetF16() { return GetKernelsFor<LoadF16, &SplitF16, kRounded<LoadF16>>(); }
+const TypeKernels& GetBf16() { return GetKernelsFor<LoadBf16, &CopyBf16, kRounded<LoadBf16>>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -171,9 +171,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(f32_kernels, F32)
-POISE_EXPORT_KERNELS(f16_kernels, F16)
-POISE_EXPORT_KERNELS(bf16_kernels, Bf16)
+POISE_EXPORT_KERNELS(get_f32_kernels, GetF32)
+POISE_EXPORT_KERNELS(get_f16_kernels, GetF16)
+POISE_EXPORT_KERNELS(get_bf16_kernels, GetBf16)
 
 }  // namespace poise
 #endif

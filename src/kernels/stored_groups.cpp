@@ -20,16 +20,16 @@ namespace poise::HWY_NAMESPACE {
 class HalfFactors : public ColumnGroups {
  public:
   explicit HalfFactors(const StoredRows& rows) : ColumnGroups(rows), groups_(rows.columns / rows.group_size) {}
-  std::size_t first_group(std::size_t row) const { return row * groups_; }
-  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix.scales, group); }
-  HWY_INLINE auto zero(std::size_t group) const { return broadcast(matrix.zeros, group); }
+  std::size_t find_first_group(std::size_t row) const { return row * groups_; }
+  HWY_INLINE auto load_scale(std::size_t group) const { return broadcast(matrix.scales, group); }
+  HWY_INLINE auto load_zero(std::size_t group) const { return broadcast(matrix.zeros, group); }
 
  private:
   static HWY_INLINE hn::Vec<Floats> broadcast(const std::byte* halves, std::size_t index) {
     const hn::Rebind<std::uint16_t, Floats> narrow;
     std::uint16_t bits = 0;
     std::memcpy(&bits, halves + 2 * index, 2);
-    return HalvesToFloats(Floats(), hn::Set(narrow, bits));
+    return ConvertHalves(Floats(), hn::Set(narrow, bits));
   }
 
   std::size_t groups_;
@@ -40,7 +40,7 @@ class HalfFactors : public ColumnGroups {
 template <bool kVnni, class Unpack, class D>
 void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                         float* y, std::size_t stride) {
-  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t row_bytes = CountRowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   constexpr std::size_t kBlockWords = kBlock / Unpack::kPlanes;
   GroupScales& scales = GroupScales::get_of_thread();
@@ -51,20 +51,20 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
     for (std::size_t i = 0; i < 4; ++i) places[i] = std::min(i, rows - 1);
     scales.load(matrix, r, rows, in.sums_stride);
     const float* group_scales[4];
-    for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places[i]);
+    for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.get_scales(places[i]);
     NextRows next(four.rows[0]);
     FourSums totals[KernelInput::kFewTokens];
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t words = std::min(row_bytes / 2 - b * kBlockWords, kBlockWords);
-      ForTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
-        constexpr std::size_t kRows = RowsTogether(count());
+      VisitTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
+        constexpr std::size_t kRows = ChooseRowsTogether(count());
         using Sums = hn::RebindToFloat<hn::RepartitionToWide<D> >;
         hn::Vec<Sums> sums[count()][4];
         for (auto& of_token : sums) {
           for (auto& sum : of_token) sum = hn::Zero(Sums());
         }
         for (std::size_t at = 0; at < 4; at += kRows) {
-          PlanesOfX x = {in.integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
+          PlanesOfX x = {in.get_integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
           std::size_t g = b * (kBlock / matrix.group_size);
           for (std::size_t i = 0; i < words; i += group_words, ++g, x.x += group_words) {
             ExactSums<kVnni, D, kRows, count()> group;
@@ -74,12 +74,12 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
               const auto scale = hn::Set(Sums(), group_scales[at + k][g]);
               HWY_UNROLL(4)
               for (std::size_t j = 0; j < count(); ++j)
-                sums[j][at + k] = MulAdd(group.of[j][k].floats(), scale, sums[j][at + k]);
+                sums[j][at + k] = MulAdd(group.of[j][k].convert_total(), scale, sums[j][at + k]);
             }
           }
         }
         for (std::size_t k = 0; k < count(); ++k)
-          totals[t + k].add_product(in.scale(t + k, b), FourSums::of(Sums(), sums[k]));
+          totals[t + k].add_product(in.get_scale(t + k, b), FourSums::sum_lanes(Sums(), sums[k]));
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
@@ -87,7 +87,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
   }
 }
 
-// Multiplies with vectors of words that are not longer than a group.
+// Chooses vectors of words that are not longer than a group.
 template <bool kVnni, class Unpack>
 void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                      float* y, std::size_t stride) {
@@ -130,8 +130,8 @@ struct GroupCodes {
     HWY_ALIGN float scales[kMost + kMaxLanes];
     HWY_ALIGN float zeros[kMost + kMaxLanes];
     for (std::size_t r = part.first; r < part.last; ++r) {
-      Widen(matrix.scales + 2 * (r * groups + first), count, scales);
-      Widen(matrix.zeros + 2 * (r * groups + first), count, zeros);
+      ConvertHalfArray(matrix.scales + 2 * (r * groups + first), count, scales);
+      ConvertHalfArray(matrix.zeros + 2 * (r * groups + first), count, zeros);
       for (std::size_t s = 0; s < part.count / part.step; ++s) {
         const std::size_t g = (part.begin + s * part.step) / matrix.group_size - first;
         part.scales[s * kCodeRows + r - part.first] = scales[g];
@@ -157,19 +157,19 @@ struct Group4Type : GroupCodes<32> {
 
 #endif
 
-const TypeKernels& Group8() {
+const TypeKernels& GetGroup8() {
 #if HWY_TARGET == HWY_SCALAR
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>};
 #else
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>,
                                            .multiply_words = &MultiplyAnyGroups<EightBits<false> >,
                                            .least_group = 16,
-                                           .panels = CodeFormOf<Group8Type, 255>()};
+                                           .panels = MakeCodeForm<Group8Type, 255>()};
 #endif
   return kKernels;
 }
 
-const TypeKernels& Group4() {
+const TypeKernels& GetGroup4() {
 #if HWY_TARGET == HWY_SCALAR
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>};
 #else
@@ -177,7 +177,7 @@ const TypeKernels& Group4() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>,
                                            .multiply_words = &MultiplyAnyGroups<FourBits<false, 4> >,
                                            .least_group = 32,
-                                           .panels = CodeFormOf<Group4Type, 15>()};
+                                           .panels = MakeCodeForm<Group4Type, 15>()};
 #endif
   return kKernels;
 }
@@ -188,8 +188,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(group8_kernels, Group8)
-POISE_EXPORT_KERNELS(group4_kernels, Group4)
+POISE_EXPORT_KERNELS(get_group8_kernels, GetGroup8)
+POISE_EXPORT_KERNELS(get_group4_kernels, GetGroup4)
 
 }  // namespace poise
 #endif

@@ -74,7 +74,7 @@ struct InputPart {
 // Returns how many bytes `elements` elements take, without separate scales. Requires: they are whole blocks.
 std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements);
 
-// Returns the bytes of one of the matrix's scales; 0 if it has none.
+// Returns the bytes of each separate scale of the matrix, or 0 if it has none.
 std::size_t measure_scale(const StoredRows& matrix);
 
 // Decodes rows [first, first + count) to float32: out [count, columns].

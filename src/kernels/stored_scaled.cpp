@@ -48,7 +48,7 @@ struct F8E4M3 {
     const auto magnitude = hn::And(bits, hn::Set(halves, 0x7f));
     const auto sign = hn::ShiftLeft<8>(hn::And(bits, hn::Set(halves, 0x80)));
     const auto nan = hn::VecFromMask(halves, hn::Eq(magnitude, hn::Set(halves, 0x7f)));
-    const auto number = HalvesToFloats(Floats(), hn::Or(hn::Or(sign, hn::ShiftLeft<7>(magnitude)), nan));
+    const auto number = ConvertHalves(Floats(), hn::Or(hn::Or(sign, hn::ShiftLeft<7>(magnitude)), nan));
     return hn::Mul(number, hn::Set(Floats(), 256.0F));
   }
 };
@@ -60,7 +60,7 @@ struct F8E5M2 {
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
     const auto bytes = LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i);
-    return HalvesToFloats(Floats(), hn::ShiftLeft<8>(hn::PromoteTo(halves, bytes)));
+    return ConvertHalves(Floats(), hn::ShiftLeft<8>(hn::PromoteTo(halves, bytes)));
   }
 };
 
@@ -69,9 +69,9 @@ class FloatFactors : public ColumnGroups {
  public:
   explicit FloatFactors(const StoredRows& rows)
       : ColumnGroups(rows), groups_((rows.columns + rows.group_size - 1) / rows.group_size) {}
-  std::size_t first_group(std::size_t row) const { return row / matrix.scale_rows * groups_; }
-  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix.scales, group); }
-  HWY_INLINE auto zero(std::size_t group) const {
+  std::size_t find_first_group(std::size_t row) const { return row / matrix.scale_rows * groups_; }
+  HWY_INLINE auto load_scale(std::size_t group) const { return broadcast(matrix.scales, group); }
+  HWY_INLINE auto load_zero(std::size_t group) const {
     return matrix.zeros != nullptr ? broadcast(matrix.zeros, group) : hn::Set(Floats(), matrix.offset);
   }
 
@@ -93,11 +93,11 @@ class ColumnFactors {
       : scales_(reinterpret_cast<const float*>(matrix.scales)),
         zeros_(reinterpret_cast<const float*>(matrix.zeros)),
         matrix_(matrix) {}
-  std::size_t first_group(std::size_t row) const { return matrix_.row_groups[row] * matrix_.columns; }
-  std::size_t group(std::size_t column) const { return column; }
-  std::size_t group_end(std::size_t group) const { return group + hn::Lanes(Floats()); }
-  HWY_INLINE auto scale(std::size_t group) const { return Load(scales_ + group); }
-  HWY_INLINE auto zero(std::size_t group) const {
+  std::size_t find_first_group(std::size_t row) const { return matrix_.row_groups[row] * matrix_.columns; }
+  std::size_t find_group(std::size_t column) const { return column; }
+  std::size_t find_group_end(std::size_t group) const { return group + hn::Lanes(Floats()); }
+  HWY_INLINE auto load_scale(std::size_t group) const { return Load(scales_ + group); }
+  HWY_INLINE auto load_zero(std::size_t group) const {
     return zeros_ != nullptr ? Load(zeros_ + group) : hn::Set(Floats(), matrix_.offset);
   }
 
@@ -119,14 +119,14 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
     for (auto& sum : of_token) sum = hn::Zero(Floats());
   }
   for (std::size_t i = begin; i < end;) {
-    const std::size_t g = factors.group(i);
-    const std::size_t last = std::min(end, factors.group_end(g));
+    const std::size_t g = factors.find_group(i);
+    const std::size_t last = std::min(end, factors.find_group_end(g));
     hn::Vec<Floats> scales[4];
     hn::Vec<Floats> zeros[4];
     HWY_UNROLL(4)
     for (std::size_t r = 0; r < 4; ++r) {
-      scales[r] = factors.scale(groups[r] + g);
-      zeros[r] = factors.zero(groups[r] + g);
+      scales[r] = factors.load_scale(groups[r] + g);
+      zeros[r] = factors.load_zero(groups[r] + g);
     }
     for (; i < last; i += lanes) {
       next.prefetch_more(step);
@@ -141,10 +141,10 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
       }
     }
   }
-  for (std::size_t t = 0; t < kTokens; ++t) totals[t].add(FourSums::of(Floats(), sums[t]));
+  for (std::size_t t = 0; t < kTokens; ++t) totals[t].add(FourSums::sum_lanes(Floats(), sums[t]));
 }
 
-// Multiplies few tokens. If there are fewer than four rows, the last is repeated.
+// Multiplies few tokens. If there are fewer than four rows, repeats the last one.
 template <class Numbers, class Factors>
 void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -162,13 +162,13 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
     for (std::size_t i = 0; i < 4; ++i) {
       const std::size_t row = std::min(r + i, last - 1);
       rows[i] = reinterpret_cast<Bytes>(matrix.data) + row * row_bytes;
-      groups[i] = factors.first_group(row);
+      groups[i] = factors.find_first_group(row);
     }
     NextRows next(rows[0]);
     FourSums totals[KernelInput::kFewTokens];
     for (std::size_t begin = 0; begin < matrix.columns; begin += kOneBlock) {
       const std::size_t end = std::min(matrix.columns, begin + kOneBlock);
-      ForTokens<kMost>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
+      VisitTokens<kMost>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
         SumScaled<some()>(matrix, numbers, factors, rows, groups, begin, end, in.x + t * matrix.columns, in.tokens,
                           next, totals + t);
       });
@@ -178,19 +178,19 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
 }
 
 template <class Numbers, class Factors = FloatFactors>
-const TypeKernels& ScaledKernels() {
+const TypeKernels& GetScaledKernels() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Numbers, Factors>,
                                            .multiply_floats = &MultiplyScaled<Numbers, Factors>};
   return kKernels;
 }
 
-const TypeKernels& OfScaled8() { return ScaledKernels<Codes8>(); }
-const TypeKernels& OfScaled4() { return ScaledKernels<Codes4>(); }
-const TypeKernels& OfCodebook4() { return ScaledKernels<OfCodebook>(); }
-const TypeKernels& OfF8E4M3() { return ScaledKernels<F8E4M3>(); }
-const TypeKernels& OfF8E5M2() { return ScaledKernels<F8E5M2>(); }
-const TypeKernels& OfByColumn8() { return ScaledKernels<Codes8, ColumnFactors>(); }
-const TypeKernels& OfByColumn4() { return ScaledKernels<Codes4, ColumnFactors>(); }
+const TypeKernels& GetScaled8() { return GetScaledKernels<Codes8>(); }
+const TypeKernels& GetScaled4() { return GetScaledKernels<Codes4>(); }
+const TypeKernels& GetCodebook4() { return GetScaledKernels<OfCodebook>(); }
+const TypeKernels& GetF8E4M3() { return GetScaledKernels<F8E4M3>(); }
+const TypeKernels& GetF8E5M2() { return GetScaledKernels<F8E5M2>(); }
+const TypeKernels& GetByColumn8() { return GetScaledKernels<Codes8, ColumnFactors>(); }
+const TypeKernels& GetByColumn4() { return GetScaledKernels<Codes4, ColumnFactors>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -198,13 +198,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(scaled8_kernels, OfScaled8)
-POISE_EXPORT_KERNELS(scaled4_kernels, OfScaled4)
-POISE_EXPORT_KERNELS(codebook4_kernels, OfCodebook4)
-POISE_EXPORT_KERNELS(scaled_f8_e4m3_kernels, OfF8E4M3)
-POISE_EXPORT_KERNELS(scaled_f8_e5m2_kernels, OfF8E5M2)
-POISE_EXPORT_KERNELS(by_column8_kernels, OfByColumn8)
-POISE_EXPORT_KERNELS(by_column4_kernels, OfByColumn4)
+POISE_EXPORT_KERNELS(get_scaled8_kernels, GetScaled8)
+POISE_EXPORT_KERNELS(get_scaled4_kernels, GetScaled4)
+POISE_EXPORT_KERNELS(get_codebook4_kernels, GetCodebook4)
+POISE_EXPORT_KERNELS(get_scaled_f8_e4m3_kernels, GetF8E4M3)
+POISE_EXPORT_KERNELS(get_scaled_f8_e5m2_kernels, GetF8E5M2)
+POISE_EXPORT_KERNELS(get_by_column8_kernels, GetByColumn8)
+POISE_EXPORT_KERNELS(get_by_column4_kernels, GetByColumn4)
 
 }  // namespace poise
 #endif

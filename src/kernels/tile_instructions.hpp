@@ -38,7 +38,7 @@ class PlainTiles {
   static void clear() {
     get_of_thread().tiles_[kTile].fill(std::byte{0});
   }
-  // Rows are `stride` bytes apart, here and below.
+  // The rows of memory are `stride` bytes apart, also in store().
   template <int kTile>
   static void load(const void* from, std::size_t stride) {
     PlainTiles& unit = get_of_thread();
@@ -113,8 +113,8 @@ class PlainTiles {
 
 #if POISE_HAS_AMX
 
-// Runs the instructions on the processor. (They are inline assembly: the compiler's functions for them accept only
-// literal tile numbers, and do not declare that they read the whole of a configuration.)
+// Runs the instructions on the processor. They are inline assembly, because the compiler's functions for them accept
+// only literal tile numbers, and do not declare that they read a whole configuration.
 class AmxTiles {
  public:
   POISE_AMX static void begin() {

@@ -11,7 +11,8 @@
 
 namespace poise {
 
-// A panel of weights has at most this many columns. The other half of the first-level cache is for x.
+// The largest number of columns in a panel of weights, which fills half of the first-level cache; the other half is for
+// x.
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
 inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 
@@ -23,14 +24,14 @@ struct TileLayout {
 
   bool operator==(const TileLayout&) const = default;
 
-  std::size_t block() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
-  std::size_t blocks() const { return (columns + block() - 1) / block(); }
+  std::size_t block_columns() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
+  std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }
   // Returns the columns of a block, padded to whole tiles.
   std::size_t count_columns(std::size_t b) const {
     const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
-    return std::min(block(), (columns - b * block() + whole - 1) / whole * whole);
+    return std::min(block_columns(), (columns - b * block_columns() + whole - 1) / whole * whole);
   }
-  static std::size_t groups(std::size_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
+  static std::size_t count_groups(std::size_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
 
   // Returns how many bytes the numbers of kTileTokens tokens in a block take: parts [parts, columns / 2, kTileTokens,
   // 2], or integers [2, columns / 4, kTileTokens, 4], the upper bytes first.
@@ -42,9 +43,9 @@ struct TileLayout {
   // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
   // all.
   std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
-    const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
+    const std::size_t before = b == 0 ? 0 : b * count_groups(tokens) * group_bytes(0);
     if (b < blocks()) return before + g * group_bytes(b);
-    return before - groups(tokens) * (group_bytes(0) - group_bytes(b - 1));
+    return before - count_groups(tokens) * (group_bytes(0) - group_bytes(b - 1));
   }
 };
 
@@ -59,8 +60,8 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
   return number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
 }
 
-// Returns the layout for a matrix. Integers have exact sums of products in a block: 32 bits hold kTileCodeBlock times
-// the largest integer times 128, which no code exceeds after the subtraction.
+// Returns the layout for a matrix. If x is integers, sums of products in a block are exact: 32 bits hold kTileCodeBlock
+// times the largest integer times 128, and no code exceeds 128 after the subtraction.
 TileLayout make_tile_layout(const StoredRows& matrix);
 
 // Decodes a part of rows and rounds the numbers to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an infinite
@@ -86,7 +87,7 @@ void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const C
 // Computes sums [kTileRows, kTileTokens] = scale * sums + added [kTileTokens].
 void scale_sums(float scale, const float* added, float* sums);
 
-// Stores y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for `rows` and `tokens` of them.
+// Stores y[t * stride + r] = sums[r][t] for the first `rows` rows and `tokens` tokens of sums [kTileRows, kTileTokens].
 void store_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
 
 }  // namespace poise

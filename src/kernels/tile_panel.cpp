@@ -69,7 +69,7 @@ struct InWords {
   static HWY_INLINE void put(hn::Vec<Numbers> numbers, std::uint16_t* to) {
     const hn::RebindToUnsigned<Numbers> words;
     const hn::Rebind<std::uint16_t, Numbers> halves;
-    hn::StoreU(hn::TruncateTo(halves, NearestUpperHalf(words, hn::BitCast(words, numbers))), halves, to);
+    hn::StoreU(hn::TruncateTo(halves, RoundToUpperHalf(words, hn::BitCast(words, numbers))), halves, to);
   }
 };
 
@@ -84,8 +84,7 @@ struct ByProcessor {
   }
 };
 
-// Rounds the numbers of codes below 16, which it finds in a table. The table of the second vector follows that of the
-// first.
+// Finds the rounded numbers of codes below 16 in a table. The table of the second vector follows that of the first.
 struct ByTable {
   __m512i tables;
 
@@ -102,7 +101,8 @@ struct ByTable {
 };
 #endif
 
-// Decodes and rounds all rows of a part, two vectors at a time: both belong to one step, or each to a step of its own.
+// Decodes and rounds all rows of a part, two vectors at a time. Both vectors belong to one step, or each to its own
+// step.
 template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   const std::size_t pair = 2 * hn::Lanes(Numbers());
@@ -124,7 +124,7 @@ void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
 }
 
 #if HWY_TARGET <= HWY_AVX3
-// Does what RoundRows<ByTable>() does, for codes of four bits, which it reads from the matrix's blocks.
+// Does the same as RoundRows<ByTable>(), but reads codes of four bits directly from the blocks of the matrix.
 template <std::size_t kTogether>
 void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                   std::size_t stride) {
@@ -180,13 +180,13 @@ void RoundCodes(const StoredRows& matrix, CodePart part, const CodeForm& form, s
 #if HWY_TARGET != HWY_SCALAR
 // Returns a vector with four words from each of several rows, which are four rows apart. `stride` is in words.
 template <class D>
-HWY_INLINE hn::Vec<D> EveryFourthRow(D tag, const std::uint32_t* from, std::size_t stride) {
+HWY_INLINE hn::Vec<D> LoadEveryFourthRow(D tag, const std::uint32_t* from, std::size_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return hn::LoadU(tag, from);
   } else {
     const hn::Half<D> half;
     const std::size_t upper = hn::MaxLanes(half) * stride;
-    return hn::Combine(tag, EveryFourthRow(half, from + upper, stride), EveryFourthRow(half, from, stride));
+    return hn::Combine(tag, LoadEveryFourthRow(half, from + upper, stride), LoadEveryFourthRow(half, from, stride));
   }
 }
 #endif
@@ -203,7 +203,7 @@ void TransposeWords(const std::uint32_t* from, std::size_t stride, std::uint32_t
   for (std::size_t c = 0; c < 16; c += 4) {
     for (std::size_t r = 0; r < 16; r += hn::Lanes(words)) {
       const auto rows = [&](std::size_t i)
-                            HWY_ATTR { return EveryFourthRow(words, from + (r + i) * stride + c, stride); };
+                            HWY_ATTR { return LoadEveryFourthRow(words, from + (r + i) * stride + c, stride); };
       const auto a0 = rows(0);
       const auto a1 = rows(1);
       const auto a2 = rows(2);
@@ -245,7 +245,8 @@ void StoreTilePairs(const std::uint16_t* first, const std::uint16_t* second, std
 #endif
 }
 
-// A lane is a token, here and below.
+// A lane is a token, also in ScaleSums().
+
 void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                  float* sums) {
   const Numbers numbers;

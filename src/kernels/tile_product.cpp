@@ -25,7 +25,7 @@ struct TileWeights {
     if (step == 0 && form == TileForm::codes) form = TileForm::two_parts;
   }
   bool are_codes() const { return form == TileForm::codes; }
-  std::size_t block() const { return are_codes() ? kTileCodeBlock : kTileBlock; }  // columns of a panel
+  std::size_t block_columns() const { return are_codes() ? kTileCodeBlock : kTileBlock; }  // columns of a panel
   std::size_t parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
@@ -43,10 +43,10 @@ struct TileWeights {
 // Holds a block of columns of kTileRows rows, in the form for tiles.
 class TilePanel {
  public:
-  // Loads a block of columns, which begins with `column`, of up to kTileRows rows. Missing rows keep old numbers, which
-  // does no harm: a row's sums depend on that row only.
+  // Loads a block of columns, which begins with `column`, of up to kTileRows rows. Missing rows keep old numbers. This
+  // does no harm, because the sums of a row depend only on that row.
   void load(const TileWeights& weights, const IndexRange& rows, std::size_t column) {
-    const std::size_t count = std::min(weights.block(), weights.matrix.columns - column);
+    const std::size_t count = std::min(weights.block_columns(), weights.matrix.columns - column);
     CodePart part = {rows.first,    rows.last,      column,       count,     count,
                      codes_.data(), scales_.data(), mins_.data(), kRowBytes, &keep_tiles_awake};
     // All columns have one scale, which scale_sums() applies.
@@ -69,10 +69,12 @@ class TilePanel {
  private:
   static constexpr std::size_t kNumbers = kTileRows * kRowStride;
 
-  static std::size_t whole_tiles(std::size_t columns) {
+  static std::size_t round_up_to_tiles(std::size_t columns) {
     return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
   }
-  static void pad(std::uint16_t* row, std::size_t columns) { std::fill(row + columns, row + whole_tiles(columns), 0); }
+  static void pad(std::uint16_t* row, std::size_t columns) {
+    std::fill(row + columns, row + round_up_to_tiles(columns), 0);
+  }
 
   void load_row(const TileWeights& weights, std::size_t row, std::size_t place, std::size_t column, std::size_t count) {
     std::uint16_t* places[kMostTileParts];
@@ -84,7 +86,7 @@ class TilePanel {
     }
     alignas(64) float numbers[kTileBlock];
     weights.kernels.decode(weights.matrix, {row, row + 1, column, count, numbers, kTileBlock});
-    const std::size_t columns = whole_tiles(count);
+    const std::size_t columns = round_up_to_tiles(count);
     std::fill(numbers + count, numbers + columns, 0.0F);
     split_floats(numbers, columns, std::span(places).first(weights.parts()));
   }
@@ -100,23 +102,23 @@ void add_code_products(const TilePanel& panel, const KernelInput::Tiles& in, std
                        float* sums) {
   const TileLayout& layout = in.layout;
   const std::size_t columns = layout.count_columns(block);
-  const auto* const upper = reinterpret_cast<const std::int8_t*>(in.group(g, block));
+  const auto* const upper = reinterpret_cast<const std::int8_t*>(in.get_group(g, block));
   alignas(64) std::int32_t upper_sums[kTileSums];
   alignas(64) std::int32_t lower_sums[kTileSums];
   multiply_code_tiles({panel.codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
                       lower_sums);
-  add_code_sums(upper_sums, lower_sums, in.factors(g, block), block == 0, sums);
+  add_code_sums(upper_sums, lower_sums, in.get_factors(g, block), block == 0, sums);
 }
 
 void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput::Tiles& in,
                          std::size_t block, float* sums) {
   const TileLayout& layout = in.layout;
   TileBlock tiles = {.stride = kRowStride,
-                     .groups = TileLayout::groups(in.tokens),
+                     .groups = TileLayout::count_groups(in.tokens),
                      .step = layout.group_bytes(block) / sizeof(std::uint16_t),
                      .columns = layout.count_columns(block),
                      .is_first = block == 0};
-  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.group(0, block));
+  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.get_group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
   for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
@@ -130,7 +132,7 @@ std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, 
   const float min = matrix.offset + static_cast<float>(weights.offset() - weights.panels.offset) * matrix.scale;
   std::array<float, kTileTokens> added = {};
   for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
-    for (std::size_t b = 0; b < in.layout.blocks(); ++b) added[t] += in.factors(g, b).sums[t];
+    for (std::size_t b = 0; b < in.layout.blocks(); ++b) added[t] += in.get_factors(g, b).sums[t];
     added[t] *= min;
   }
   return added;
@@ -153,7 +155,7 @@ class TiledRows {
                 const Output& out) {
     const TileWeights weights(matrix);
     const std::size_t together = choose_tiled_rows(in.tokens);
-    const std::size_t groups = TileLayout::groups(in.tokens);
+    const std::size_t groups = TileLayout::count_groups(in.tokens);
     sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
     for (std::size_t r = first; r < last; r += together)
@@ -163,11 +165,11 @@ class TiledRows {
  private:
   void multiply_together(const TileWeights& weights, const IndexRange& rows, const KernelInput::Tiles& in,
                          const Output& out) {
-    const std::size_t groups = TileLayout::groups(in.tokens);
+    const std::size_t groups = TileLayout::count_groups(in.tokens);
     for (std::size_t b = 0; b < in.layout.blocks(); ++b) {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
-        panel_.load(weights, of_panel, b * weights.block());
+        panel_.load(weights, of_panel, b * weights.block_columns());
         prefetch_next(weights, rows, row, b);
         float* const sums = get_sums(row - rows.first, 0, groups);
         if (weights.are_codes()) {
@@ -188,22 +190,22 @@ class TiledRows {
     }
   }
 
-  // Prefetches the panel that multiply_together() loads after the one of `row` and `block`. That is the panel of the
-  // next rows. After the last of `rows`, it has the first of them and the next block of columns; after the last block,
-  // it has the rows that follow `rows`.
+  // Prefetches the panel that multiply_together() loads after the one of `row` and `block`: usually that of the next
+  // rows; after the last of `rows`, that of the first of them and the next block of columns; after the last block, that
+  // of the rows that follow `rows`.
   static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t row, std::size_t block) {
     const StoredRows& matrix = weights.matrix;
-    std::size_t column = block * weights.block();
+    std::size_t column = block * weights.block_columns();
     std::size_t first = row + kTileRows;
-    if (first >= rows.last && column + weights.block() < matrix.columns) {
+    if (first >= rows.last && column + weights.block_columns() < matrix.columns) {
       first = rows.first;
-      column += weights.block();
+      column += weights.block_columns();
     } else if (first >= rows.last) {
       first = rows.last;
       column = 0;
     }
     const std::uint64_t row_bytes = measure_elements(matrix, matrix.columns);
-    const std::uint64_t bytes = measure_elements(matrix, std::min(weights.block(), matrix.columns - column));
+    const std::uint64_t bytes = measure_elements(matrix, std::min(weights.block_columns(), matrix.columns - column));
     const std::byte* at = matrix.data + measure_elements(matrix, first * matrix.columns + column);
     for (std::size_t r = 0; r < kTileRows; ++r, at += row_bytes) {
       if (r % 16 == 0) keep_tiles_awake();

@@ -181,7 +181,7 @@ POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::
 
 // Multiplies codes in the order for vectors. Tiles 0 and 1 hold the sums of both halves of the rows, 4 the x of tokens,
 // 6 and 7 the codes of both halves. With kTwo, tiles 2, 3 and 5 hold the sums and x for the next columns. A product
-// waits for the previous one in the same tile, so two pairs of tiles take turns.
+// waits for the previous one in the same tile, so two pairs of tiles alternate.
 template <class Unit, bool kTwo>
 POISE_AMX void sum_panel(const PanelTiles& panel, std::int32_t* sums) {
   Unit::template clear<0>();
@@ -238,8 +238,8 @@ bool processor_has_tiles() {
          (palette.ecx & 0xffffU) == kRowsOfTile;
 }
 
-// Linux gives the tiles' 8 KiB of state to processes that ask for it (Documentation/arch/x86/xstate.rst).
-bool system_grants_tiles() {
+// Asks Linux to save the 8 KiB of tiles for this process (Documentation/arch/x86/xstate.rst). Returns true if it does.
+bool request_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileContents = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileContents) == 0;
@@ -312,7 +312,7 @@ bool are_first_codes_right() {
 }
 
 TileUnit find_best_tile_unit() {
-  return processor_has_tiles() && system_grants_tiles() && are_first_numbers_right() && are_first_codes_right()
+  return processor_has_tiles() && request_tiles() && are_first_numbers_right() && are_first_codes_right()
              ? TileUnit::amx
              : TileUnit::none;
 }

@@ -11,7 +11,7 @@
 //
 //   one part each          2^-7: each is rounded once, by 2^-8 at most; rms 0.16 % each
 //   one, two of x          2^-17 if the weight is a bfloat16 number, so that its part is exact
-//   two parts each         2^-15: the product of the second parts is left out, and what two parts leave of a number
+//   two parts each         2^-15: without the product of the second parts, and without the remainders after two parts
 //   three parts each       2^-24, as much as float32 rounds it: three parts are a float32 number exactly, and the three
 //                          smallest of their nine products are left out
 //
@@ -35,10 +35,10 @@ enum class TileUnit : std::uint8_t {
 };
 
 // Returns the unit for products of several tokens: amx if the processor has it, the system lets this process use it,
-// and its first products are right; else none. (The system grants it once per process, permanently; signal stacks must
-// then hold 8 KiB more.)
+// and its first products are right; else none. The system grants it permanently; signal stacks must then hold 8 KiB
+// more.
 TileUnit get_tile_unit();
-// Lets tests choose the unit. Requires: `amx` only if get_tile_unit() has returned it.
+// Lets tests choose the unit. Requires: get_tile_unit() has returned the unit before, if it is `amx`.
 void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // rows of weights that are multiplied at once

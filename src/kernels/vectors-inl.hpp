@@ -63,10 +63,10 @@ class NextRows {
   std::size_t read_;
 };
 
-// Returns, as float32, the float16 numbers whose bits are in `halves`. (On processors without the instruction, Highway
-// 1.0.3 makes finite numbers of infinities.)
+// Converts float16 numbers, given by their bits, to float32. Does not use Highway 1.0.3 on processors without the
+// instruction, because it would make infinities finite.
 template <class D, class V>
-HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
+HWY_INLINE hn::Vec<D> ConvertHalves(D floats, V halves) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   return hn::PromoteTo(floats, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
 #else
@@ -84,7 +84,7 @@ HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 // Rounds float32 numbers, given by their bits, to bfloat16: returns the upper half of each word, rounded to the
 // nearest, ties to even. Requires: a NaN has a fraction bit in its upper half.
 template <class D, class V>
-HWY_INLINE V NearestUpperHalf(D words, V word) {
+HWY_INLINE V RoundToUpperHalf(D words, V word) {
   const auto odd = hn::And(hn::ShiftRight<16>(word), hn::Set(words, 1));
   return hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(words, 0x7fff), odd)));
 }
@@ -102,7 +102,7 @@ HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec51
 constexpr std::size_t kFewTogether = 4;  // tokens by which a loaded weight is multiplied
 
 // Returns how many of four rows are multiplied at once, so that their sums for `tokens` tokens stay in registers.
-constexpr std::size_t RowsTogether(std::size_t tokens) {
+constexpr std::size_t ChooseRowsTogether(std::size_t tokens) {
 #if HWY_TARGET <= HWY_AVX3
   constexpr std::size_t kMostSums = 16;  // half of the 32 registers
 #else
@@ -111,12 +111,12 @@ constexpr std::size_t RowsTogether(std::size_t tokens) {
   return 4 * tokens > kMostSums ? kMostSums / tokens : 4;
 }
 
-// Calls visit(count, t) for tokens t to t + count, until all `tokens` have been visited: kMost at a time, then the rest
+// Calls visit(count, t) for tokens [t, t + count), until all `tokens` have been visited: kMost at a time, then the rest
 // in powers of two. The count is a compile-time constant, so loops over it unroll.
 template <std::size_t kMost, class Visit>
-HWY_INLINE void ForTokens(std::size_t tokens, const Visit& visit, std::size_t t = 0) {
+HWY_INLINE void VisitTokens(std::size_t tokens, const Visit& visit, std::size_t t = 0) {
   for (; t + kMost <= tokens; t += kMost) visit(std::integral_constant<std::size_t, kMost>(), t);
-  if constexpr (kMost > 1) ForTokens<kMost / 2>(tokens, visit, t);
+  if constexpr (kMost > 1) VisitTokens<kMost / 2>(tokens, visit, t);
 }
 
 template <typename V>
@@ -125,8 +125,8 @@ HWY_INLINE float Sum(V lanes) {
 }
 
 #if !HWY_HAVE_SCALABLE  // a struct cannot hold vectors of unknown length
-// Holds four sums, one for each of four rows. (The constructors are written out, because the compiler would generate
-// them without the target's instructions.)
+// Holds four sums, one for each of four rows. The constructors are written out, because the compiler would generate
+// them without the target's instructions.
 struct FourSums {
 #if HWY_TARGET == HWY_SCALAR
   float lanes[4];
@@ -135,7 +135,7 @@ struct FourSums {
   HWY_INLINE FourSums(float a, float b, float c, float d) : lanes{a, b, c, d} {}
   // Returns the sums of all lanes of four vectors, in an order that depends only on the vector length.
   template <typename D, typename V = hn::Vec<D>>
-  static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
+  static HWY_INLINE FourSums sum_lanes(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};
   }
   HWY_INLINE void store(float* to) const { std::memcpy(to, lanes, sizeof lanes); }
@@ -149,13 +149,13 @@ struct FourSums {
   HWY_INLINE FourSums() : lanes(hn::Zero(Tag())) {}
   explicit HWY_INLINE FourSums(hn::Vec<Tag> sums) : lanes(sums) {}
   template <typename D, typename V = hn::Vec<D>>
-  static HWY_INLINE FourSums of(D tag, V a, V b, V c, V d) {
+  static HWY_INLINE FourSums sum_lanes(D tag, V a, V b, V c, V d) {
     const hn::Repartition<double, D> pairs;
     const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b)));
     const auto cd = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d)));
     const auto low = hn::BitCast(tag, hn::InterleaveLower(pairs, ab, cd));
     const auto high = hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd));
-    return FourSums(sum_of_blocks(tag, hn::Add(low, high)));
+    return FourSums(add_blocks(tag, hn::Add(low, high)));
   }
   HWY_INLINE void store(float* to) const { hn::StoreU(lanes, Tag(), to); }
   HWY_INLINE void add(const FourSums& other) { lanes = hn::Add(lanes, other.lanes); }
@@ -165,18 +165,18 @@ struct FourSums {
 
   // Adds the blocks of four lanes.
   template <typename D>
-  static HWY_INLINE hn::Vec<Tag> sum_of_blocks(D, hn::Vec<D> v) {
+  static HWY_INLINE hn::Vec<Tag> add_blocks(D, hn::Vec<D> v) {
     if constexpr (hn::MaxLanes(D()) == 4) {
       return v;
     } else {
       const hn::Half<D> half;
-      return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+      return add_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
     }
   }
 #endif
   template <typename D, typename V = hn::Vec<D>>
-  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
-    return of(tag, rows[0], rows[1], rows[2], rows[3]);
+  static HWY_INLINE FourSums sum_lanes(D tag, const V (&rows)[4]) {
+    return sum_lanes(tag, rows[0], rows[1], rows[2], rows[3]);
   }
 
   // Stores the first `count` sums, or all four if `count` is larger.

@@ -25,10 +25,10 @@ constexpr bool kManyRegisters = true;  // 32 registers hold 16 sums and their fa
 constexpr bool kManyRegisters = false;
 #endif
 
-// Calls f(q, n) for groups of n queries that begin with query q. n is a compile-time constant: 8 if there are registers
-// for 8, then 4, 2 and 1.
+// Calls f(q, n) for groups of n queries that begin with query q. n is a compile-time constant: 8 if there are enough
+// registers, then 4, 2 and 1.
 template <typename F>
-HWY_INLINE void ForQueries(std::size_t count, const F& f) {
+HWY_INLINE void VisitQueries(std::size_t count, const F& f) {
   static_assert(kQueriesTogether == 8);
   std::size_t q = 0;
   if constexpr (kManyRegisters) {
@@ -73,8 +73,8 @@ struct FloatValues {
   }
 };
 
-// Adds the weighted rows to kVectors vectors, from column `at` on, of the results of kCount queries. `weights` and
-// `out` belong to the first query.
+// Adds the weighted rows to the results of kCount queries: to kVectors vectors from column `at` on. `weights` and `out`
+// belong to the first query.
 template <std::size_t kCount, std::size_t kVectors, typename Values>
 HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
                              std::size_t at, const BlockAhead& ahead, float* out) {
@@ -116,7 +116,7 @@ template <typename Values>
 HWY_INLINE void AddWeightedRows(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
                                 BlockAhead ahead, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
-  ForQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
+  VisitQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
     constexpr std::size_t kVectors = together() == 1 || (together() == 4 && kManyRegisters) ? 4 : 2;
     const FloatRows weight_rows = {weights.data + q * weights.stride, weights.stride, together()};
     float* const to = out + q * size;

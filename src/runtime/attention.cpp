@@ -41,7 +41,7 @@ void attend_without_tiles(const AttentionTask& task, const AttentionHeads& heads
     }
   };
   visit_runs(Cached::keys, [&](std::size_t t, const CachedRun& keys, float* to) {
-    kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
+    kernels.compute_scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
   });
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
     const IndexRange seen = find_visible_positions(task.tokens[t], heads.window);

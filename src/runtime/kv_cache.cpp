@@ -100,7 +100,7 @@ void KvCache::encode_and_store(Cached what, std::size_t layer, std::size_t posit
   for (std::size_t head = 0; head < heads_.count; ++head) {
     const float* const from = numbers + head * heads_.size;
     const std::size_t bad = type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->code_bytes(),
-                                          scales.data() + head * type_->scales(heads_.size));
+                                          scales.data() + head * type_->count_scales(heads_.size));
     if (bad == heads_.size) continue;
     throw Error(
         ErrorKind::unsupported,
@@ -115,7 +115,7 @@ void KvCache::store(Cached what, std::size_t layer, std::size_t position, const 
   Layer& ring = layers_[layer];
   ring.end = std::max(ring.end, position + 1);
   const std::size_t size = heads_.size;
-  const std::size_t groups = type_->scales(size);
+  const std::size_t groups = type_->count_scales(size);
   Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
   visit_code(*type_, [&](auto code) {
     for (std::size_t head = 0; head < heads_.count; ++head) {
@@ -130,7 +130,7 @@ void KvCache::store(Cached what, std::size_t layer, std::size_t position, const 
 void KvCache::load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const {
   const Layer& ring = layers_[layer];
   const std::size_t size = heads_.size;
-  const std::size_t groups = type_->scales(size);
+  const std::size_t groups = type_->count_scales(size);
   const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
   visit_code(*type_, [&](auto code) {
     for (std::size_t head = 0; head < heads_.count; ++head) {

@@ -48,7 +48,7 @@ class KvCache {
   std::size_t layers() const { return layers_.size(); }
   std::size_t width() const { return heads_.width(); }
   // Returns how many scales a layer has for the keys, or values, of a position.
-  std::size_t count_scales() const { return heads_.count * type_->scales(heads_.size); }
+  std::size_t count_scales() const { return heads_.count * type_->count_scales(heads_.size); }
   // Sets the positions of an empty layer to [first, last), without the oldest if they do not fit. store() then fills
   // them in.
   void set_positions(std::size_t layer, std::size_t first, std::size_t last);

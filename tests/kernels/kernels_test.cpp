@@ -671,7 +671,7 @@ struct RandomBlock {
       : bytes(type.block_bytes(size)), numbers(kBlockPositions * size) {
     run = {bytes.data(), random() % kBlockPositions, 0};
     run.count = random() % (kBlockPositions - run.first + 1);
-    const std::size_t groups = type.scales(size);
+    const std::size_t groups = type.count_scales(size);
     std::vector<float> scales(groups * kBlockPositions);
     for (float& scale : scales) scale = static_cast<float>(1 + random() % 255) / 2048.0F;
     const auto place = [&](std::size_t position, std::size_t i, std::size_t count) {
@@ -725,7 +725,7 @@ TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
       const std::vector<float> queries = random_floats(several * size, random);
       const std::size_t apart = count + 3;
       std::vector<float> scores(several * apart, 7.0F);
-      type.kernels().scores({queries.data(), size, several}, keys.run, size, 0.5F, scores.data(), apart);
+      type.kernels().compute_scores({queries.data(), size, several}, keys.run, size, 0.5F, scores.data(), apart);
       for (std::size_t q = 0; q < several; ++q) {
         for (std::size_t i = 0; i < count; ++i) {
           double score = 0;
@@ -739,7 +739,7 @@ TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
         }
         for (std::size_t i = count; i < apart; ++i) ASSERT_EQ(scores[q * apart + i], 7.0F);
         std::vector<float> alone(count);
-        type.kernels().scores({queries.data() + q * size, size, 1}, keys.run, size, 0.5F, alone.data(), count);
+        type.kernels().compute_scores({queries.data() + q * size, size, 1}, keys.run, size, 0.5F, alone.data(), count);
         ASSERT_TRUE(std::equal(alone.begin(), alone.end(), scores.begin() + static_cast<std::ptrdiff_t>(q * apart)));
       }
     }

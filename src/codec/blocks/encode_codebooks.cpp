@@ -40,16 +40,16 @@ HWY_INLINE Codes FindIq4Code(Numbers x) {
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
-  const Peak peak(kGroup, [x](std::size_t i) HWY_ATTR { return At(x, i); });
+  const Peak peak(kGroup, [x](std::size_t i) HWY_ATTR { return LoadAt(x, i); });
   const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
   auto sum_qx = Zero();
   auto sum_q2 = Zero();
   const auto sum = [&](Numbers inverse) HWY_ATTR {
     sum_qx = sum_q2 = Zero();
     for (std::size_t i = 0; i < kGroup; ++i) {
-      const auto value = At(x, i);
+      const auto value = LoadAt(x, i);
       const auto nearest = FindNearestIq4(hn::Mul(inverse, value));
-      const auto weighted = hn::Mul(At(weights, i), nearest);
+      const auto weighted = hn::Mul(LoadAt(weights, i), nearest);
       sum_qx = hn::Add(sum_qx, hn::Mul(weighted, value));
       sum_q2 = hn::Add(sum_q2, hn::Mul(weighted, nearest));
     }
@@ -70,12 +70,12 @@ HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
 template <std::size_t kElements>
 HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   for (std::size_t i = 0; i < kGroup; ++i) {
-    const auto x = At(block.x, kGroup * group + i);
+    const auto x = LoadAt(block.x, kGroup * group + i);
     const auto square = hn::Mul(x, x);
-    Put(block.importance == nullptr
-            ? square
-            : hn::Mul(At(block.importance, kGroup * group + i), hn::Sqrt(hn::Add(mean, square))),
-        weights, i);
+    StoreAt(block.importance == nullptr
+                ? square
+                : hn::Mul(LoadAt(block.importance, kGroup * group + i), hn::Sqrt(hn::Add(mean, square))),
+            weights, i);
   }
 }
 
@@ -83,7 +83,7 @@ HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mea
 template <std::size_t kElements>
 HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
   auto sum = Zero();
-  for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
+  for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(LoadAt(x, i), LoadAt(x, i)));
   return hn::Mul(sum, Set(2.0F / kElements));
 }
 
@@ -94,7 +94,7 @@ void EncodeIq4_Nl(const BlockRows& rows, std::byte* out) {
     const auto scale = FindIq4Scale(block.x, weights);
     to.store_halves(scale, 0);
     const auto inverse = InvertOrZero(scale);
-    const auto code = [&](std::size_t i) HWY_ATTR { return FindIq4Code(hn::Mul(inverse, At(block.x, i))); };
+    const auto code = [&](std::size_t i) HWY_ATTR { return FindIq4Code(hn::Mul(inverse, LoadAt(block.x, i))); };
     StoreBytes(to, 2, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
   });
 }
@@ -108,22 +108,23 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
     const auto mean = ComputeTwiceMeanSquare<kElements>(block.x);
     for (std::size_t group = 0; group < kGroups; ++group) {
       WeighIq4<kElements>(block, group, mean, weights);
-      Put(FindIq4Scale(block.x + kGroup * group * hn::Lanes(Floats()), weights), scales, group);
+      StoreAt(FindIq4Scale(block.x + kGroup * group * hn::Lanes(Floats()), weights), scales, group);
     }
-    const Peak peak(kGroups, [&](std::size_t i) HWY_ATTR { return At(scales, i); });
+    const Peak peak(kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(scales, i); });
     const auto factor = hn::Div(hn::Neg(peak.value), Set(32));
     to.store_halves(factor, 0);
     const auto inverse = InvertOrZero(factor);
     auto low = SetCode(0);
     auto high = SetCode(0);
     for (std::size_t group = 0; group < kGroups; ++group) {
-      const auto scale_code = RoundAndClamp(hn::Mul(inverse, At(scales, group)), -32, 31);
+      const auto scale_code = RoundAndClamp(hn::Mul(inverse, LoadAt(scales, group)), -32, 31);
       const auto inverse_scale = InvertOrZero(hn::Mul(factor, ConvertToNumbers(scale_code)));
       const auto stored = hn::Add(scale_code, SetCode(32));
       low = hn::Or(low, hn::ShiftLeftSame(hn::And(stored, SetCode(15)), static_cast<int>(4 * group)));
       high = hn::Or(high, hn::ShiftLeftSame(hn::ShiftRight<4>(stored), static_cast<int>(2 * group)));
-      const auto code = [&](std::size_t i)
-                            HWY_ATTR { return FindIq4Code(hn::Mul(inverse_scale, At(block.x, kGroup * group + i))); };
+      const auto code = [&](std::size_t i) HWY_ATTR {
+        return FindIq4Code(hn::Mul(inverse_scale, LoadAt(block.x, kGroup * group + i)));
+      };
       StoreBytes(to, 8 + 16 * group, 16,
                  [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
     }
@@ -145,7 +146,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
   EncodeLanes<32, 17, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float peaks[kMaxLanes];
     auto peak = Zero();
-    for (std::size_t i = 0; i < 32; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
+    for (std::size_t i = 0; i < 32; ++i) peak = hn::Max(peak, hn::Abs(LoadAt(block.x, i)));
     hn::Store(peak, Floats(), peaks);
     for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
       const std::uint8_t exponent = ChooseMxfp4Exponent(peaks[lane]);
@@ -156,7 +157,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
     // A number above the middle of two neighbours gets the code of the greater one.
     constexpr float kMiddles[7] = {0.5F, 1.5F, 2.5F, 3.5F, 5.0F, 7.0F, 10.0F};
     const auto code = [&](std::size_t i) HWY_ATTR {
-      const auto x = At(block.x, i);
+      const auto x = LoadAt(block.x, i);
       auto sum = Zero();
       for (const float middle : kMiddles)
         sum = hn::Add(sum, hn::IfThenElseZero(hn::Gt(hn::Abs(x), hn::Mul(Set(middle), scale)), Set(1)));
@@ -186,7 +187,7 @@ void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
     HWY_ALIGN float scales[kMaxLanes];
     for (std::size_t group = 0; group < 4; ++group) {
       auto peak = Zero();
-      for (std::size_t i = 0; i < 16; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, 16 * group + i)));
+      for (std::size_t i = 0; i < 16; ++i) peak = hn::Max(peak, hn::Abs(LoadAt(block.x, 16 * group + i)));
       hn::Store(hn::Div(peak, Set(6)), Floats(), scales);
       for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
         const std::uint8_t code = RoundToNvfp4Scale(scales[lane]);
@@ -197,7 +198,7 @@ void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
       // Compares rounded errors, as ggml does. Numbers far beyond the greatest become 0, because all their errors are
       // equal.
       const auto code = [&](std::size_t i) HWY_ATTR {
-        const auto x = At(block.x, 16 * group + i);
+        const auto x = LoadAt(block.x, 16 * group + i);
         auto best = SetCode(0);
         auto least = hn::Abs(x);
         for (std::size_t j = 1; j < kFp4Numbers.size(); ++j) {

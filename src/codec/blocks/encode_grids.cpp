@@ -82,8 +82,8 @@ class GridGroup {
       : grid_(grid) {
     weigh(block, first, mean);
     for (std::size_t byte = 0; byte < kBytes; ++byte) split_signs(block, first, byte);
-    auto max = At(x_, 0);
-    for (std::size_t i = 1; i < kKind.group; ++i) max = hn::IfThenElse(hn::Gt(max, At(x_, i)), max, At(x_, i));
+    auto max = LoadAt(x_, 0);
+    for (std::size_t i = 1; i < kKind.group; ++i) max = hn::IfThenElse(hn::Gt(max, LoadAt(x_, i)), max, LoadAt(x_, i));
     nothing_ = hn::VecFromMask(Floats(), hn::Lt(max, Set(kKind.least)));
     if (!hn::AllTrue(Floats(), is_nothing())) find_scale(max);
   }
@@ -95,7 +95,7 @@ class GridGroup {
     if (hn::AllTrue(Floats(), nothing)) {
       for (std::size_t p = 0; p < kPoints; ++p) out.store(SetCode(0), out.indices, group * kPoints + p);
       for (std::size_t byte = 0; byte < kBytes; ++byte) out.store(SetCode(0), out.signs, group * kBytes + byte);
-      return Put(Zero(), out.scales, group);
+      return StoreAt(Zero(), out.scales, group);
     }
     const auto something = hn::RebindMask(Integers(), hn::Not(nothing));
     const auto negative = hn::RebindMask(Integers(), hn::Lt(scale_, Zero()));
@@ -107,7 +107,7 @@ class GridGroup {
       const auto right = hn::IfThenElse(negative, hn::Xor(stored, all_signs), stored);
       out.store(hn::IfThenElseZero(something, right), out.signs, group * kBytes + byte);
     }
-    Put(hn::IfThenZeroElse(nothing, hn::Abs(scale_)), out.scales, group);
+    StoreAt(hn::IfThenZeroElse(nothing, hn::Abs(scale_)), out.scales, group);
   }
 
  private:
@@ -121,18 +121,18 @@ class GridGroup {
 
   HWY_INLINE void weigh(const LaneBlocks& block, std::size_t first, Numbers mean) {
     for (std::size_t i = 0; i < kKind.group; ++i) {
-      const auto x = At(block.x, first + i);
+      const auto x = LoadAt(block.x, first + i);
       const auto square = hn::Mul(x, x);
       auto weight = square;
       if (block.importance != nullptr) {
-        weight = hn::Mul(At(block.importance, first + i), hn::Sqrt(hn::Add(mean, square)));
+        weight = hn::Mul(LoadAt(block.importance, first + i), hn::Sqrt(hn::Add(mean, square)));
       } else if (kKind.plain_is_one) {
         weight = hn::Sqrt(hn::Add(mean, square));
       } else if (kKind.plain_mean_factor > 0) {
         weight = hn::Add(hn::Mul(Set(kKind.plain_mean_factor), mean), square);
       }
-      Put(weight, weights_, i);
-      Put(hn::Sqrt(weight), roots_, i);
+      StoreAt(weight, weights_, i);
+      StoreAt(hn::Sqrt(weight), roots_, i);
     }
   }
 
@@ -143,12 +143,12 @@ class GridGroup {
     auto least = SetCode(0);
     auto least_loss = Zero();
     for (std::size_t i = 0; i < 8; ++i) {
-      const auto x = At(block.x, first + 8 * byte + i);
+      const auto x = LoadAt(block.x, first + 8 * byte + i);
       const auto negative = hn::Lt(x, Zero());
-      Put(hn::IfThenElse(negative, hn::Neg(x), x), x_, 8 * byte + i);
+      StoreAt(hn::IfThenElse(negative, hn::Neg(x), x), x_, 8 * byte + i);
       const auto bit = SetCode(1 << i);
       signs = hn::Or(signs, hn::IfThenElseZero(hn::RebindMask(Integers(), negative), bit));
-      const auto loss = hn::Mul(hn::Mul(At(weights_, 8 * byte + i), x), x);
+      const auto loss = hn::Mul(hn::Mul(LoadAt(weights_, 8 * byte + i), x), x);
       const auto less = hn::Lt(loss, least_loss);
       least_loss = i == 0 ? loss : hn::IfThenElse(less, loss, least_loss);
       least = i == 0 ? bit : hn::IfThenElse(hn::RebindMask(Integers(), less), bit, least);
@@ -161,8 +161,8 @@ class GridGroup {
       signs = hn::And(hn::Xor(signs, flipped), SetCode(127));
       for (std::size_t i = 0; i < 8; ++i) {
         const auto flips = hn::RebindMask(Floats(), hn::Eq(flipped, SetCode(1 << i)));
-        const auto x = At(x_, 8 * byte + i);
-        Put(hn::IfThenElse(flips, hn::Neg(x), x), x_, 8 * byte + i);
+        const auto x = LoadAt(x_, 8 * byte + i);
+        StoreAt(hn::IfThenElse(flips, hn::Neg(x), x), x_, 8 * byte + i);
       }
     }
     EncodedGridBlock<kKind>::store(signs, signs_, byte);
@@ -176,7 +176,7 @@ class GridGroup {
     for (std::size_t p = 0; p < kPoints; ++p) {
       const std::size_t at = p * kKind.coordinates;
       const auto level = [&](std::size_t i) HWY_ATTR {
-        const auto number = hn::Sub(hn::Mul(inverse, At(x_, at + i)), Set(1));
+        const auto number = hn::Sub(hn::Mul(inverse, LoadAt(x_, at + i)), Set(1));
         return RoundAndClamp(hn::Mul(Set(0.5F), number), 0, kKind.levels - 1);
       };
       const auto places = ComputePlace<kKind.coordinates, kKind.levels>(level);
@@ -195,8 +195,8 @@ class GridGroup {
       for (std::size_t i = 0; i < kKind.coordinates; ++i) {
         const auto level = GetLevel<kKind.levels>(point, i);
         const auto code = ConvertToNumbers(hn::Add(hn::Add(level, level), SetCode(1)));
-        const auto weight = At(weights_, p * kKind.coordinates + i);
-        const auto x = At(x_, p * kKind.coordinates + i);
+        const auto weight = LoadAt(weights_, p * kKind.coordinates + i);
+        const auto x = LoadAt(x_, p * kKind.coordinates + i);
         sums.products = hn::Add(sums.products, hn::Mul(hn::Mul(weight, x), code));
         sums.squares = hn::Add(sums.squares, hn::Mul(hn::Mul(weight, code), code));
       }
@@ -278,12 +278,13 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
   EncodeLanes<kElements, kBytes, false>(scaled.get(), out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodedGridBlock<kKind> codes;
     auto squares = Zero();
-    for (std::size_t i = 0; i < kElements; ++i) squares = hn::Add(squares, hn::Mul(At(block.x, i), At(block.x, i)));
+    for (std::size_t i = 0; i < kElements; ++i)
+      squares = hn::Add(squares, hn::Mul(LoadAt(block.x, i), LoadAt(block.x, i)));
     const auto mean = hn::Mul(squares, Set(kKind.mean_factor / kElements));
     auto largest = Zero();
     for (std::size_t group = 0; group < kGroups; ++group) {
       GridGroup<kKind>(grid, block, group * kKind.group, mean).store(group, codes);
-      const auto scale = At(codes.scales, group);
+      const auto scale = LoadAt(codes.scales, group);
       largest = hn::IfThenElse(hn::Gt(largest, scale), largest, scale);
     }
     const auto unit = hn::Div(largest, Set(31));
@@ -291,7 +292,7 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
     const auto inverse = hn::Div(Set(1), unit);
     const auto nothing = hn::RebindMask(Integers(), hn::Eq(largest, Zero()));
     for (std::size_t group = 0; group < kGroups; ++group) {
-      const auto steps = hn::Mul(Set(0.5F), hn::Sub(hn::Mul(inverse, At(codes.scales, group)), Set(1)));
+      const auto steps = hn::Mul(Set(0.5F), hn::Sub(hn::Mul(inverse, LoadAt(codes.scales, group)), Set(1)));
       codes.store(hn::IfThenZeroElse(nothing, RoundAndClamp(steps, 0, 15)), codes.scale_codes, group);
     }
     if (kKind.clears_codes && !hn::AllFalse(Integers(), nothing)) {

@@ -20,8 +20,8 @@ constexpr std::size_t kElements = 32;
 // Computes weights of squared errors: importance * sqrt(mean square of the row + x^2).
 HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   for (std::size_t i = 0; i < kElements; ++i) {
-    const auto x = At(block.x, i);
-    Put(hn::Mul(At(block.importance, i), hn::Sqrt(hn::Add(block.row_means, hn::Mul(x, x)))), weights, i);
+    const auto x = LoadAt(block.x, i);
+    StoreAt(hn::Mul(LoadAt(block.importance, i), hn::Sqrt(hn::Add(block.row_means, hn::Mul(x, x)))), weights, i);
   }
 }
 
@@ -54,17 +54,17 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
     Weigh(block, weights);
     const auto found = FindSymmetricScale<kElements, kLargest>(block.x, weights);
     out.store_halves(found.scale, 0);
-    store(out, 2, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(At(block.x, i)); });
+    store(out, 2, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(LoadAt(block.x, i)); });
     return;
   }
-  const Peak peak(kElements, [&](std::size_t i) HWY_ATTR { return At(block.x, i); });
+  const Peak peak(kElements, [&](std::size_t i) HWY_ATTR { return LoadAt(block.x, i); });
   const auto scale = hn::Div(peak.value, Set(-static_cast<float>(kLargest)));
   const auto inverse = InvertOrZero(scale);
   out.store_halves(scale, 0);
   const auto half = Set(static_cast<float>(kLargest) + 0.5F);
   const auto last = SetCode(2 * kLargest - 1);
   store(out, 2, [&](std::size_t i) HWY_ATTR {
-    return hn::Min(last, Truncate(hn::Add(hn::Mul(At(block.x, i), inverse), half)));
+    return hn::Min(last, Truncate(hn::Add(hn::Mul(LoadAt(block.x, i), inverse), half)));
   });
 }
 
@@ -77,13 +77,13 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
     const auto found = FindScaleAndMin<kElements, kLargest, true>(block.x, weights, -0.9F, 0.05F, 36);
     out.store_halves(found.scale, 0);
     out.store_halves(found.min, 2);
-    store(out, 4, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(At(block.x, i)); });
+    store(out, 4, [&](std::size_t i) HWY_ATTR { return found.template compute_code<kLargest>(LoadAt(block.x, i)); });
     return;
   }
-  auto min = At(block.x, 0);
+  auto min = LoadAt(block.x, 0);
   auto max = min;
   for (std::size_t i = 1; i < kElements; ++i) {
-    const auto x = At(block.x, i);
+    const auto x = LoadAt(block.x, i);
     min = hn::IfThenElse(hn::Lt(x, min), x, min);
     max = hn::IfThenElse(hn::Gt(x, max), x, max);
   }
@@ -93,7 +93,7 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   out.store_halves(min, 2);
   const auto last = SetCode(kLargest);
   store(out, 4, [&](std::size_t i) HWY_ATTR {
-    return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F))));
+    return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(LoadAt(block.x, i), min), inverse), Set(0.5F))));
   });
 }
 

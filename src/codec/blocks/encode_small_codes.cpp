@@ -19,11 +19,11 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
   const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
   EncodeLanes<kElements, kBytes, false>(plain, out, [&](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     auto peak = Zero();
-    for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
+    for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(LoadAt(block.x, i)));
     const auto inverse = InvertOrZero(peak);
     to.store_halves(peak, kBytes - 2);
     store(to, [&](std::size_t i)
-                  HWY_ATTR { return hn::Add(RoundHalvesAway(hn::Mul(At(block.x, i), inverse)), SetCode(1)); });
+                  HWY_ATTR { return hn::Add(RoundHalvesAway(hn::Mul(LoadAt(block.x, i), inverse)), SetCode(1)); });
   });
 }
 

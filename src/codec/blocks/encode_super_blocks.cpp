@@ -21,7 +21,7 @@ HWY_INLINE const float* GetGroup(const float* lanes, std::size_t group) {
 
 HWY_INLINE Numbers SumSquares(const float* x, std::size_t count) {
   auto sum = Zero();
-  for (std::size_t i = 0; i < count; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
+  for (std::size_t i = 0; i < count; ++i) sum = hn::Add(sum, hn::Mul(LoadAt(x, i), LoadAt(x, i)));
   return sum;
 }
 
@@ -32,8 +32,8 @@ HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group,
   const float* const importance = GetGroup<kSize>(block.importance, group);
   auto sum = Zero();
   for (std::size_t i = 0; i < kSize; ++i) {
-    const auto weight = hn::Mul(At(importance, i), hn::Sqrt(hn::Add(mean, hn::Mul(At(x, i), At(x, i)))));
-    Put(weight, weights, i);
+    const auto weight = hn::Mul(LoadAt(importance, i), hn::Sqrt(hn::Add(mean, hn::Mul(LoadAt(x, i), LoadAt(x, i)))));
+    StoreAt(weight, weights, i);
     sum = hn::Add(sum, weight);
   }
   return sum;
@@ -65,28 +65,28 @@ class RangeGroups {
   HWY_INLINE void search(std::size_t group, const float* weights, float first, float step, int tries) {
     const auto found =
         FindScaleAndMin<kSize, kLargest, kSquares>(GetGroup<kSize>(x_, group), weights, first, step, tries);
-    Put(found.scale, scales_, group);
-    Put(hn::Neg(found.min), mins_, group);
-    Put(found.factor, factors_, group);
-    Put(found.start, starts_, group);
+    StoreAt(found.scale, scales_, group);
+    StoreAt(hn::Neg(found.min), mins_, group);
+    StoreAt(found.factor, factors_, group);
+    StoreAt(found.start, starts_, group);
   }
   HWY_INLINE const float* scales() const { return scales_; }
   HWY_INLINE const float* mins() const { return mins_; }
 
   // Replaces the scale and the minimum of a group by rounded ones.
   HWY_INLINE void set_factors(std::size_t group, Numbers scale, Numbers min) {
-    Put(scale, scales_, group);
-    Put(min, mins_, group);
+    StoreAt(scale, scales_, group);
+    StoreAt(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
   }
   // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
   HWY_INLINE Codes compute_code(std::size_t i) const {
     const std::size_t group = i / kSize;
-    const auto x = At(x_, i);
-    const auto scale = At(scales_, group);
-    const auto code = RoundAndClamp(hn::Div(hn::Add(x, At(mins_, group)), scale), 0, kLargest);
+    const auto x = LoadAt(x_, i);
+    const auto scale = LoadAt(scales_, group);
+    const auto code = RoundAndClamp(hn::Div(hn::Add(x, LoadAt(mins_, group)), scale), 0, kLargest);
     if (HWY_LIKELY(!lost_[group])) return code;
-    const ScaleAndMin found{scale, scale, At(factors_, group), At(starts_, group)};
+    const ScaleAndMin found{scale, scale, LoadAt(factors_, group), LoadAt(starts_, group)};
     return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), found.template compute_code<kLargest>(x),
                           code);
   }
@@ -106,10 +106,11 @@ template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
   auto max = Zero();
-  for (std::size_t i = 0; i < kCount; ++i) max = hn::IfThenElse(hn::Gt(At(numbers, i), max), At(numbers, i), max);
+  for (std::size_t i = 0; i < kCount; ++i)
+    max = hn::IfThenElse(hn::Gt(LoadAt(numbers, i), max), LoadAt(numbers, i), max);
   const auto inverse = hn::IfThenElseZero(hn::Gt(max, Zero()), hn::Div(Set(kLast), max));
   for (std::size_t i = 0; i < kCount; ++i) {
-    codes[i] = hn::Min(SetCode(kTop), hn::And(RoundToNearest(hn::Mul(inverse, At(numbers, i))), SetCode(255)));
+    codes[i] = hn::Min(SetCode(kTop), hn::And(RoundToNearest(hn::Mul(inverse, LoadAt(numbers, i))), SetCode(255)));
   }
   return hn::Div(max, Set(kLast));
 }
@@ -127,14 +128,14 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
     if (block.importance != nullptr) {
       const auto mean = hn::Div(SumSquares(block.x, kElements), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-        Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
+        StoreAt(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
         groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
       }
       scale = FindPositiveCodes<Groups::kGroups, 15>(groups.scales(), sums, scales);
       min = FindPositiveCodes<Groups::kGroups, 15>(groups.mins(), sums, mins);
     } else {
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-        for (std::size_t i = 0; i < kSize; ++i) Put(hn::Abs(At(block.x, kSize * g + i)), weights, i);
+        for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Abs(LoadAt(block.x, kSize * g + i)), weights, i);
         groups.template search<false>(g, weights, -0.5F, 0.1F, 15);
       }
       scale = FindCodesOfLargest<Groups::kGroups, 15>(groups.scales(), scales);
@@ -170,7 +171,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
   if (block.importance != nullptr) {
     const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
     for (std::size_t g = 0; g < kGroups; ++g) {
-      Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
+      StoreAt(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
       groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
     }
     scale = FindPositiveCodes<kGroups, 63>(groups.scales(), sums, scales);
@@ -179,7 +180,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
     for (std::size_t g = 0; g < kGroups; ++g) {
       const float* const x = GetGroup<kSize>(block.x, g);
       const auto average = hn::Sqrt(hn::Div(SumSquares(x, kSize), Set(kSize)));
-      for (std::size_t i = 0; i < kSize; ++i) Put(hn::Add(average, hn::Abs(At(x, i))), weights, i);
+      for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Add(average, hn::Abs(LoadAt(x, i))), weights, i);
       groups.template search<true>(g, weights, first, 0.1F, tries);
     }
     scale = FindCodesOfLargest<kGroups, 63>(groups.scales(), scales);
@@ -247,9 +248,9 @@ class SymmetricGroups {
   HWY_INLINE void search(std::size_t group, const float* weights) {
     const float* const x = GetGroup<kSize>(x_, group);
     const auto found = FindSymmetricScale<kSize, kLargest>(x, weights);
-    Put(found.scale, scales_, group);
+    StoreAt(found.scale, scales_, group);
     for (std::size_t i = 0; i < kSize; ++i)
-      Put(ConvertToNumbers(found.template compute_code<kLargest>(At(x, i))), codes_, kSize * group + i);
+      StoreAt(ConvertToNumbers(found.template compute_code<kLargest>(LoadAt(x, i))), codes_, kSize * group + i);
   }
   template <std::size_t kTogether>
   HWY_INLINE void search_together(std::size_t first_group) {
@@ -260,13 +261,13 @@ class SymmetricGroups {
   }
   HWY_INLINE const float* scales() const { return scales_; }
 
-  HWY_INLINE void set_scale(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
+  HWY_INLINE void set_scale(std::size_t group, Numbers scale) { StoreAt(scale, scales_, group); }
   // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
   HWY_INLINE Codes compute_code(std::size_t i) const {
-    const auto scale = At(scales_, i / kSize);
-    const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));
-    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), hn::ConvertTo(Integers(), At(codes_, i)),
-                          code);
+    const auto scale = LoadAt(scales_, i / kSize);
+    const auto code = hn::Add(RoundAndClamp(hn::Div(LoadAt(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));
+    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())),
+                          hn::ConvertTo(Integers(), LoadAt(codes_, i)), code);
   }
 
  private:
@@ -286,21 +287,21 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
       HWY_ALIGN float sums[Groups::kGroups * kMaxLanes];
       const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-        Put(WeighByImportance<Groups::kSize>(block, g, mean, weights), sums, g);
+        StoreAt(WeighByImportance<Groups::kSize>(block, g, mean, weights), sums, g);
         groups.search(g, weights);
       }
       const auto found = FindSymmetricScale<Groups::kGroups, 32>(groups.scales(), sums);
       scale = found.scale;
-      for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.compute_code<32>(At(groups.scales(), g));
+      for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.compute_code<32>(LoadAt(groups.scales(), g));
     } else {
       constexpr std::size_t kTogether = 4;
       for (std::size_t g = 0; g < Groups::kGroups; g += kTogether) groups.search_together<kTogether>(g);
-      const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
+      const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.scales(), i); });
       const auto none = hn::Eq(peak.value, Zero());
       const auto inverse = hn::Div(Set(-32), peak.value);
       scale = hn::IfThenZeroElse(none, hn::Div(Set(1), inverse));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-        const auto code = hn::Add(RoundAndClamp(hn::Mul(inverse, At(groups.scales(), g)), -32, 31), SetCode(32));
+        const auto code = hn::Add(RoundAndClamp(hn::Mul(inverse, LoadAt(groups.scales(), g)), -32, 31), SetCode(32));
         scales[g] = hn::IfThenZeroElse(hn::RebindMask(Integers(), none), code);
       }
     }
@@ -345,18 +346,18 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
     HWY_ALIGN float squares[Groups::kSize * kMaxLanes];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
       const float* const x = GetGroup<Groups::kSize>(block.x, g);
-      for (std::size_t i = 0; i < Groups::kSize; ++i) Put(hn::Mul(At(x, i), At(x, i)), squares, i);
+      for (std::size_t i = 0; i < Groups::kSize; ++i) StoreAt(hn::Mul(LoadAt(x, i), LoadAt(x, i)), squares, i);
       groups.search(g, block.importance != nullptr ? GetGroup<Groups::kSize>(block.importance, g) : squares);
     }
-    const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
+    const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.scales(), i); });
     const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
     const auto nonzero = hn::Not(hn::RebindMask(Integers(), nothing));
     const auto inverse = hn::Div(Set(-128), peak.value);
     const auto scale = to.store_halves(hn::IfThenZeroElse(nothing, hn::Div(Set(1), inverse)), 208);
     Codes scales[Groups::kGroups];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-      scales[g] =
-          hn::IfThenElseZero(nonzero, hn::Min(SetCode(127), RoundToNearest(hn::Mul(inverse, At(groups.scales(), g)))));
+      scales[g] = hn::IfThenElseZero(
+          nonzero, hn::Min(SetCode(127), RoundToNearest(hn::Mul(inverse, LoadAt(groups.scales(), g)))));
       groups.set_scale(g, hn::Mul(scale, ConvertToNumbers(scales[g])));
     }
     StoreBytes(to, 192, 16, [&](std::size_t i) HWY_ATTR { return scales[i]; });

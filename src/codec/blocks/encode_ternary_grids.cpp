@@ -44,33 +44,34 @@ struct SortedGroup {
   Numbers peak;                               // the largest magnitude
 
   // `x` has the group's numbers. `importance` has their weights, or is null.
-  HWY_INLINE SortedGroup(const float* x, const float* importance, Numbers mean) : peak(hn::Abs(At(x, 0))) {
+  HWY_INLINE SortedGroup(const float* x, const float* importance, Numbers mean) : peak(hn::Abs(LoadAt(x, 0))) {
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto value = At(x, i);
+      const auto value = LoadAt(x, i);
       const auto square = hn::Mul(value, value);
-      const auto weight = importance == nullptr ? square : hn::Mul(At(importance, i), hn::Sqrt(hn::Add(mean, square)));
+      const auto weight =
+          importance == nullptr ? square : hn::Mul(LoadAt(importance, i), hn::Sqrt(hn::Add(mean, square)));
       peak = hn::IfThenElse(hn::Gt(peak, hn::Abs(value)), peak, hn::Abs(value));
-      Put(weight, weights, i);
-      Put(value, sorted, i);
-      Put(weight, sorted_weights, i);
-      Put(Set(static_cast<float>(i)), places, i);
+      StoreAt(weight, weights, i);
+      StoreAt(value, sorted, i);
+      StoreAt(weight, sorted_weights, i);
+      StoreAt(Set(static_cast<float>(i)), places, i);
     }
     sort();
   }
 
  private:
   // Swaps sorted elements i and j if they are not in ascending order.
-  HWY_INLINE void order(std::size_t i, std::size_t j) {
-    const auto first = At(sorted, i), second = At(sorted, j);
-    const auto first_place = At(places, i), second_place = At(places, j);
+  HWY_INLINE void sort_two(std::size_t i, std::size_t j) {
+    const auto first = LoadAt(sorted, i), second = LoadAt(sorted, j);
+    const auto first_place = LoadAt(places, i), second_place = LoadAt(places, j);
     const auto swap = hn::Or(hn::Lt(second, first), Both(hn::Eq(second, first), hn::Lt(second_place, first_place)));
     const auto exchange = [&](float* lanes, Numbers low, Numbers high) HWY_ATTR {
-      Put(hn::IfThenElse(swap, high, low), lanes, i);
-      Put(hn::IfThenElse(swap, low, high), lanes, j);
+      StoreAt(hn::IfThenElse(swap, high, low), lanes, i);
+      StoreAt(hn::IfThenElse(swap, low, high), lanes, j);
     };
     exchange(sorted, first, second);
     exchange(places, first_place, second_place);
-    exchange(sorted_weights, At(sorted_weights, i), At(sorted_weights, j));
+    exchange(sorted_weights, LoadAt(sorted_weights, i), LoadAt(sorted_weights, j));
   }
 
   // Sorts by Batcher's odd-even merge sort, which makes the same comparisons in all lanes.
@@ -79,7 +80,7 @@ struct SortedGroup {
       for (std::size_t step = run; step >= 1; step /= 2) {
         for (std::size_t j = step % run; j + step < kSize; j += 2 * step) {
           for (std::size_t i = j; i < std::min(j + step, kSize - step); ++i) {
-            if (i / (2 * run) == (i + step) / (2 * run)) order(i, i + step);
+            if (i / (2 * run) == (i + step) / (2 * run)) sort_two(i, i + step);
           }
         }
       }
@@ -118,22 +119,22 @@ template <std::size_t kSize>
 HWY_INLINE void TrySplitsOfOneSign(const SortedGroup<kSize>& group, int all_minus, Split& best) {
   HWY_ALIGN float products[(kSize + 1) * kMaxLanes];
   HWY_ALIGN float weights[(kSize + 1) * kMaxLanes];
-  Put(Zero(), products, 0);
-  Put(Zero(), weights, 0);
+  StoreAt(Zero(), products, 0);
+  StoreAt(Zero(), weights, 0);
   for (std::size_t i = 0; i < kSize; ++i) {
-    const auto weight = At(group.sorted_weights, i);
-    Put(hn::Add(At(products, i), hn::Mul(weight, At(group.sorted, i))), products, i + 1);
-    Put(hn::Add(At(weights, i), weight), weights, i + 1);
+    const auto weight = LoadAt(group.sorted_weights, i);
+    StoreAt(hn::Add(LoadAt(products, i), hn::Mul(weight, LoadAt(group.sorted, i))), products, i + 1);
+    StoreAt(hn::Add(LoadAt(weights, i), weight), weights, i + 1);
   }
   const auto square = [](Numbers weight, float level)
                           HWY_ATTR { return hn::Mul(hn::Mul(weight, Set(level)), Set(level)); };
   for (std::size_t i = 0; i <= kSize; ++i) {
     for (std::size_t j = i; j <= kSize; ++j) {
-      const auto low = At(products, i), low_weight = At(weights, i);
-      const auto middle = hn::Sub(At(products, j), At(products, i));
-      const auto middle_weight = hn::Sub(At(weights, j), At(weights, i));
-      const auto high = hn::Sub(At(products, kSize), At(products, j));
-      const auto high_weight = hn::Sub(At(weights, kSize), At(weights, j));
+      const auto low = LoadAt(products, i), low_weight = LoadAt(weights, i);
+      const auto middle = hn::Sub(LoadAt(products, j), LoadAt(products, i));
+      const auto middle_weight = hn::Sub(LoadAt(weights, j), LoadAt(weights, i));
+      const auto high = hn::Sub(LoadAt(products, kSize), LoadAt(products, j));
+      const auto high_weight = hn::Sub(LoadAt(weights, kSize), LoadAt(weights, j));
       for (const int minus : {0, all_minus}) {
         const LevelNumbers& levels = minus == 0 ? kPlus : kMinus;
         const auto sum = hn::Add(hn::Add(hn::Mul(low, Set(levels[0])), hn::Mul(middle, Set(levels[1]))),
@@ -153,29 +154,29 @@ struct EightSums {
   HWY_ALIGN float weights[(kSize + 1) * kMaxLanes];
 
   HWY_INLINE EightSums(const SortedGroup<kSize>& group, bool second) {
-    Put(Zero(), products, 0);
-    Put(Zero(), weights, 0);
+    StoreAt(Zero(), products, 0);
+    StoreAt(Zero(), weights, 0);
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto is_second = hn::Ge(At(group.places, i), Set(kSize / 2));
+      const auto is_second = hn::Ge(LoadAt(group.places, i), Set(kSize / 2));
       const auto here = second ? is_second : hn::Not(is_second);
-      const auto weight = hn::IfThenElseZero(here, At(group.sorted_weights, i));
-      Put(hn::Add(At(products, i), hn::Mul(weight, At(group.sorted, i))), products, i + 1);
-      Put(hn::Add(At(weights, i), weight), weights, i + 1);
+      const auto weight = hn::IfThenElseZero(here, LoadAt(group.sorted_weights, i));
+      StoreAt(hn::Add(LoadAt(products, i), hn::Mul(weight, LoadAt(group.sorted, i))), products, i + 1);
+      StoreAt(hn::Add(LoadAt(weights, i), weight), weights, i + 1);
     }
   }
 
   // Returns the sum of weight * x * level for a split at i and j: sorted numbers before i have levels[0], those from j
   // on levels[2]. Neighbouring levels differ by 1.
   HWY_INLINE Numbers sum_products(std::size_t i, std::size_t j, const LevelNumbers& levels) const {
-    return hn::Sub(hn::Mul(At(products, kSize), Set(levels[2])), hn::Add(At(products, j), At(products, i)));
+    return hn::Sub(hn::Mul(LoadAt(products, kSize), Set(levels[2])), hn::Add(LoadAt(products, j), LoadAt(products, i)));
   }
   // These functions add up weight * level^2 for a split at i and j: first the part that does not depend on j.
   HWY_INLINE Numbers start_squares(std::size_t i, const LevelNumbers& levels) const {
-    const auto all = hn::Mul(hn::Mul(At(weights, kSize), Set(levels[2])), Set(levels[2]));
-    return hn::Add(hn::Mul(Set(levels[0] * levels[0] - levels[1] * levels[1]), At(weights, i)), all);
+    const auto all = hn::Mul(hn::Mul(LoadAt(weights, kSize), Set(levels[2])), Set(levels[2]));
+    return hn::Add(hn::Mul(Set(levels[0] * levels[0] - levels[1] * levels[1]), LoadAt(weights, i)), all);
   }
   HWY_INLINE Numbers end_squares(Numbers start, std::size_t j, const LevelNumbers& levels) const {
-    return hn::Add(hn::Mul(Set(levels[1] * levels[1] - levels[2] * levels[2]), At(weights, j)), start);
+    return hn::Add(hn::Mul(Set(levels[1] * levels[1] - levels[2] * levels[2]), LoadAt(weights, j)), start);
   }
 };
 
@@ -282,8 +283,8 @@ struct TernaryGroup {
     auto squares = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
       const auto code = look_up_number(i);
-      const auto weighted = hn::Mul(At(group.weights, i), code);
-      products = hn::Add(products, hn::Mul(weighted, At(x, i)));
+      const auto weighted = hn::Mul(LoadAt(group.weights, i), code);
+      products = hn::Add(products, hn::Mul(weighted, LoadAt(x, i)));
       squares = hn::Add(squares, hn::Mul(weighted, code));
     }
     const auto fits = Both(hn::Gt(products, Zero()), hn::Gt(squares, Zero()));
@@ -294,7 +295,7 @@ struct TernaryGroup {
 
 HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
   auto sum = Zero();
-  for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
+  for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(LoadAt(x, i), LoadAt(x, i)));
   return hn::Mul(sum, Set(2.0F / kElements));
 }
 
@@ -315,7 +316,7 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
     HWY_ALIGN float scales[kGroups * kMaxLanes];
     HWY_ALIGN std::int32_t high[kGroups * kMaxLanes];
     HWY_ALIGN float ones[kGroup * kMaxLanes];
-    for (std::size_t i = 0; i < kGroup; ++i) Put(Set(1), ones, i);
+    for (std::size_t i = 0; i < kGroup; ++i) StoreAt(Set(1), ones, i);
     auto largest = Zero();
     for (std::size_t g = 0; g < kGroups; ++g) {
       const float* const x = block.x + kGroup * g * lanes;
@@ -329,7 +330,7 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
       for (std::size_t p = 0; p < Group::kPoints; ++p)
         bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<8>(group.index(p)), static_cast<int>(3 * p)));
       hn::Store(bits, Integers(), high + g * lanes);
-      Put(group.scale, scales, g);
+      StoreAt(group.scale, scales, g);
       largest = hn::IfThenElse(hn::Gt(largest, group.scale), largest, group.scale);
     }
     const auto unit = hn::Div(largest, Set(15));
@@ -338,7 +339,7 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
     const auto nothing = hn::RebindMask(Integers(), hn::Eq(largest, Zero()));
     for (std::size_t g = 0; g < kGroups; ++g) {
       const auto points = hn::Load(Integers(), high + g * lanes);
-      const auto coded = hn::Or(points, hn::ShiftLeft<12>(FindOddCode(inverse, At(scales, g))));
+      const auto coded = hn::Or(points, hn::ShiftLeft<12>(FindOddCode(inverse, LoadAt(scales, g))));
       const auto bits = hn::IfThenElse(nothing, hn::And(points, SetCode(0xfff)), coded);
       to.store_bytes(bits, 34 + 2 * g);
       to.store_bytes(hn::ShiftRight<8>(bits), 35 + 2 * g);
@@ -370,15 +371,15 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
       const Group group(grid, x, sorted, 1e-7F, best);
       for (std::size_t p = 0; p < 2; ++p) to.store_bytes(group.index(p), 2 * g + p);
       for (std::size_t i = 0; i < kGroup; ++i) {
-        Put(group.look_up_number(i), numbers, kGroup * g + i);
-        Put(At(sorted.weights, i), weights, kGroup * g + i);
+        StoreAt(group.look_up_number(i), numbers, kGroup * g + i);
+        StoreAt(LoadAt(sorted.weights, i), weights, kGroup * g + i);
       }
       const auto both = hn::Or(hn::ShiftRight<8>(group.index(0)), hn::ShiftLeft<4>(hn::ShiftRight<8>(group.index(1))));
       hn::Store(both, Integers(), high + g * lanes);
       hn::Store(hn::Or(hn::ShiftLeft<3>(hn::And(group.minus, SetCode(1))),
                        hn::ShiftLeft<6>(hn::And(group.minus, SetCode(2)))),
                 Integers(), signs + g * lanes);
-      Put(group.scale, scales, g);
+      StoreAt(group.scale, scales, g);
       largest = hn::IfThenElse(hn::Gt(largest, group.scale), largest, group.scale);
     }
     const auto nothing = hn::RebindMask(Integers(), hn::Eq(largest, Zero()));
@@ -389,13 +390,13 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
     Codes words[4];
     for (Codes& word : words) word = SetCode(0);
     for (std::size_t g = 0; g < kGroups; ++g) {
-      const auto code = FindOddCode(inverse, At(scales, g));
+      const auto code = FindOddCode(inverse, LoadAt(scales, g));
       words[g / 4] = hn::Or(words[g / 4], hn::ShiftLeftSame(code, static_cast<int>(3 * (g % 4))));
       const auto units = ConvertToNumbers(hn::Add(hn::Add(code, code), SetCode(1)));
       for (std::size_t i = kGroup * g; i < kGroup * (g + 1); ++i) {
-        const auto number = hn::Mul(At(numbers, i), units);
-        const auto weighted = hn::Mul(At(weights, i), number);
-        products = hn::Add(products, hn::Mul(weighted, At(block.x, i)));
+        const auto number = hn::Mul(LoadAt(numbers, i), units);
+        const auto weighted = hn::Mul(LoadAt(weights, i), number);
+        products = hn::Add(products, hn::Mul(weighted, LoadAt(block.x, i)));
         squares = hn::Add(squares, hn::Mul(weighted, number));
       }
       const auto sign = hn::IfThenZeroElse(nothing, hn::Load(Integers(), signs + g * lanes));

@@ -34,8 +34,12 @@ HWY_INLINE Codes SetCode(int code) { return hn::Set(Integers(), code); }
 HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 
 // Returns element i of each lane's block.
-HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
-HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
+HWY_INLINE Numbers LoadAt(const float* lanes, std::size_t i) {
+  return hn::Load(Floats(), lanes + i * hn::Lanes(Floats()));
+}
+HWY_INLINE void StoreAt(Numbers x, float* lanes, std::size_t i) {
+  hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats()));
+}
 
 // After adding this number to x, the low bits have the integer nearest to x, ties to even. ggml rounds in this way.
 constexpr float kShift = 0x1.8p23F;

@@ -36,7 +36,7 @@ struct SymmetricScale {
 // magnitude gets the code 0; the other scales are near it.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
-  const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
+  const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return LoadAt(x, i); });
   constexpr auto kTop = static_cast<float>(kLargest);
   const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
   auto sum_lx = Zero();
@@ -44,8 +44,8 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
   const auto sum = [&](Numbers factor) HWY_ATTR {
     sum_lx = sum_l2 = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto value = At(x, i);
-      const auto weight = At(weights, i);
+      const auto value = LoadAt(x, i);
+      const auto weight = LoadAt(weights, i);
       const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
       sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
       sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
@@ -78,15 +78,15 @@ HWY_INLINE void FindScalesAndCodes(const float* x, float* codes, float* scales) 
   };
   State states[kTogether];
   for (std::size_t g = 0; g < kTogether; ++g) {
-    const Peak peak(kSize, [&](std::size_t i) HWY_ATTR { return At(x, kSize * g + i); });
+    const Peak peak(kSize, [&](std::size_t i) HWY_ATTR { return LoadAt(x, kSize * g + i); });
     const auto factor = hn::Div(Set(-static_cast<float>(kLargest)), peak.value);
     auto sum_lx = Zero();
     auto sum_l2 = Zero();
     for (std::size_t i = kSize * g; i < kSize * (g + 1); ++i) {
-      const auto value = At(x, i);
+      const auto value = LoadAt(x, i);
       const auto weight = hn::Mul(value, value);
       const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
-      Put(code, codes, i);
+      StoreAt(code, codes, i);
       sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
       sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
     }
@@ -100,10 +100,10 @@ HWY_INLINE void FindScalesAndCodes(const float* x, float* codes, float* scales) 
       for (std::size_t g = 0; g < kTogether; ++g) {
         State& state = states[g];
         const std::size_t i = kSize * g + j;
-        const auto value = At(x, i);
+        const auto value = LoadAt(x, i);
         const auto weight = hn::Mul(value, value);
         const auto product = hn::Mul(weight, value);
-        const auto code = At(codes, i);
+        const auto code = LoadAt(codes, i);
         const auto rest_lx = hn::Sub(state.sum_lx, hn::Mul(product, code));
         const auto rest_l2 = hn::Sub(state.sum_l2, hn::Mul(hn::Mul(weight, code), code));
         const auto other =
@@ -114,7 +114,7 @@ HWY_INLINE void FindScalesAndCodes(const float* x, float* codes, float* scales) 
         const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), state.sum_l2),
                                   hn::Mul(hn::Mul(state.sum_lx, state.sum_lx), new_l2));
         const auto better = Both(differs, Both(hn::Gt(new_l2, Zero()), gains));
-        Put(hn::IfThenElse(better, other, code), codes, i);
+        StoreAt(hn::IfThenElse(better, other, code), codes, i);
         state.sum_lx = hn::IfThenElse(better, new_lx, state.sum_lx);
         state.sum_l2 = hn::IfThenElse(better, new_l2, state.sum_l2);
         changed = hn::Or(changed, better);
@@ -125,10 +125,10 @@ HWY_INLINE void FindScalesAndCodes(const float* x, float* codes, float* scales) 
   for (std::size_t g = 0; g < kTogether; ++g) {
     const auto nothing = hn::MaskFromVec(states[g].nothing);
     for (std::size_t i = kSize * g; i < kSize * (g + 1); ++i) {
-      Put(hn::IfThenZeroElse(nothing, hn::Add(At(codes, i), Set(static_cast<float>(kLargest)))), codes, i);
+      StoreAt(hn::IfThenZeroElse(nothing, hn::Add(LoadAt(codes, i), Set(static_cast<float>(kLargest)))), codes, i);
     }
     const auto scale = hn::Div(states[g].sum_lx, states[g].sum_l2);
-    Put(hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(states[g].sum_l2, Zero()))), scale), scales, g);
+    StoreAt(hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(states[g].sum_l2, Zero()))), scale), scales, g);
   }
 }
 
@@ -149,13 +149,13 @@ struct ScaleAndMin {
 template <std::size_t kSize, int kLargest, bool kSquares>
 HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, float first_try, float step, int tries) {
   constexpr auto kTop = static_cast<float>(kLargest);
-  auto min = At(x, 0);
+  auto min = LoadAt(x, 0);
   auto max = min;
-  auto sum_w = At(weights, 0);
+  auto sum_w = LoadAt(weights, 0);
   auto sum_x = hn::Mul(sum_w, min);
   for (std::size_t i = 1; i < kSize; ++i) {
-    const auto value = At(x, i);
-    const auto weight = At(weights, i);
+    const auto value = LoadAt(x, i);
+    const auto weight = LoadAt(weights, i);
     min = hn::IfThenElse(hn::Lt(value, min), value, min);
     max = hn::IfThenElse(hn::Gt(value, max), value, max);
     sum_w = hn::Add(sum_w, weight);
@@ -169,9 +169,9 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
   const auto compute_error = [&](Numbers scale, Numbers offset) HWY_ATTR {
     auto sum = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto difference = hn::Sub(hn::Add(hn::Mul(scale, At(codes, i)), offset), At(x, i));
+      const auto difference = hn::Sub(hn::Add(hn::Mul(scale, LoadAt(codes, i)), offset), LoadAt(x, i));
       const auto loss = kSquares ? hn::Mul(difference, difference) : hn::Abs(difference);
-      sum = hn::Add(sum, hn::Mul(At(weights, i), loss));
+      sum = hn::Add(sum, hn::Mul(LoadAt(weights, i), loss));
     }
     return sum;
   };
@@ -185,7 +185,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
   factor = clear_infinity(factor);
   auto start = min;
   for (std::size_t i = 0; i < kSize; ++i)
-    Put(RoundBetween(hn::Mul(factor, hn::Sub(At(x, i), start)), 0, kLargest), codes, i);
+    StoreAt(RoundBetween(hn::Mul(factor, hn::Sub(LoadAt(x, i), start)), 0, kLargest), codes, i);
   auto best = compute_error(scale, min);
   for (int i = 0; i <= tries; ++i) {
     const auto other = clear_infinity(hn::Div(Set(first_try + step * static_cast<float>(i) + kTop), hn::Sub(max, min)));
@@ -193,10 +193,10 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
     auto sum_l2 = Zero();
     auto sum_xl = Zero();
     for (std::size_t j = 0; j < kSize; ++j) {
-      const auto value = At(x, j);
+      const auto value = LoadAt(x, j);
       const auto code = RoundBetween(hn::Mul(other, hn::Sub(value, min)), 0, kLargest);
-      Put(code, codes, j);
-      const auto weighted = hn::Mul(At(weights, j), code);
+      StoreAt(code, codes, j);
+      const auto weighted = hn::Mul(LoadAt(weights, j), code);
       sum_l = hn::Add(sum_l, weighted);
       sum_l2 = hn::Add(sum_l2, hn::Mul(weighted, code));
       sum_xl = hn::Add(sum_xl, hn::Mul(weighted, value));
@@ -227,16 +227,16 @@ HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes
   const auto byte = SetCode(255);
   const auto largest = SetCode(kLargest);
   auto max = Zero();
-  for (std::size_t i = 0; i < kSize; ++i) max = hn::IfThenElse(hn::Gt(max, At(x, i)), max, At(x, i));
+  for (std::size_t i = 0; i < kSize; ++i) max = hn::IfThenElse(hn::Gt(max, LoadAt(x, i)), max, LoadAt(x, i));
   const auto nothing = hn::Lt(max, Set(kNearlyZero));
   auto factor = hn::Div(Set(kTop), max);
   const auto compute_loss = [&](Numbers inverse, Numbers scale, bool first) HWY_ATTR {
     auto sum = Zero();
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto rounded = RoundToNearest(hn::Mul(inverse, At(x, i)));
+      const auto rounded = RoundToNearest(hn::Mul(inverse, LoadAt(x, i)));
       const auto code = first ? hn::And(rounded, byte) : hn::Min(largest, rounded);
-      const auto difference = hn::Sub(At(x, i), hn::Mul(scale, ConvertToNumbers(code)));
-      sum = hn::Add(sum, hn::Mul(hn::Mul(At(weights, i), difference), difference));
+      const auto difference = hn::Sub(LoadAt(x, i), hn::Mul(scale, ConvertToNumbers(code)));
+      sum = hn::Add(sum, hn::Mul(hn::Mul(LoadAt(weights, i), difference), difference));
     }
     return sum;
   };
@@ -252,18 +252,18 @@ HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes
   auto sum_lx = Zero();
   auto sum_l2 = Zero();
   for (std::size_t i = 0; i < kSize; ++i) {
-    const auto rounded = hn::Min(largest, RoundToNearest(hn::Mul(factor, At(x, i))));
+    const auto rounded = hn::Min(largest, RoundToNearest(hn::Mul(factor, LoadAt(x, i))));
     codes[i] = hn::And(rounded, byte);
     const auto code = ConvertToNumbers(rounded);
-    const auto weight = At(weights, i);
-    sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, At(x, i)), code));
+    const auto weight = LoadAt(weights, i);
+    sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, LoadAt(x, i)), code));
     sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
   }
   for (int round = 0; round < 5; ++round) {
     auto changed = hn::Lt(Zero(), Zero());
     for (std::size_t i = 0; i < kSize; ++i) {
-      const auto value = At(x, i);
-      const auto weight = At(weights, i);
+      const auto value = LoadAt(x, i);
+      const auto weight = LoadAt(weights, i);
       const auto product = hn::Mul(weight, value);
       const auto code = ConvertToNumbers(codes[i]);
       const auto rest_lx = hn::Sub(sum_lx, hn::Mul(product, code));

@@ -35,15 +35,15 @@ constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
 
 // Returns the float16 number at byte `at` of each row, as float32.
-HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
+HWY_INLINE hn::Vec<FourFloats> LoadFourHalves(const Bytes (&rows)[4], std::size_t at) {
   std::uint64_t halves = 0;
   for (std::size_t r = 0; r < 4; ++r) {
     std::uint16_t half = 0;
     std::memcpy(&half, rows[r] + at, sizeof half);
     halves |= std::uint64_t{half} << (16 * r);
   }
-  return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(),
-                                                  hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
+  return ConvertHalves(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(),
+                                                 hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
 // Returns a vector with the sixteen bytes from byte `at` on of each row.
@@ -60,7 +60,7 @@ HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
 // Reads a float16 number of each row from each of `count` blocks: that of block i is at byte at + i * stride. Calls
 // put(tag, i, numbers) with the four numbers of block i, or with the eight numbers of blocks i and i + 1.
 template <class Put>
-HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
+HWY_INLINE void VisitHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
   std::size_t i = 0;
 #if HWY_ARCH_X86 && HWY_CAP_GE256
   const auto half = [&](std::size_t row, std::size_t from) HWY_ATTR {
@@ -78,10 +78,10 @@ HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t st
     halves = _mm_insert_epi16(halves, half(2, at + stride), 6);
     halves = _mm_insert_epi16(halves, half(3, at + stride), 7);
     const hn::FixedTag<float, 8> eight;
-    put(eight, i, HalvesToFloats(eight, hn::Vec128<std::uint16_t>{halves}));
+    put(eight, i, ConvertHalves(eight, hn::Vec128<std::uint16_t>{halves}));
   }
 #endif
-  for (; i < count; ++i, at += stride) put(FourFloats(), i, FourHalves(rows, at));
+  for (; i < count; ++i, at += stride) put(FourFloats(), i, LoadFourHalves(rows, at));
 }
 
 // Holds sixteen bytes of each row, transposed: word r of the i-th vector is word i of row r.
@@ -105,7 +105,7 @@ struct TransposedWords {
 };
 
 // Calls put(which, tag, i, numbers) for four rows. Number r is factors[r] times the i-th byte of word r, which is
-// signed. A vector of eight numbers has those of byte i + 1, too.
+// signed. A vector of eight numbers also has those of byte i + 1. `which` alternates between 0 and 1.
 template <class Put>
 HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
   using Zero = std::integral_constant<int, 0>;
@@ -140,14 +140,14 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
 template <class Sink>
 HWY_INLINE void PassScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
-    out.template scale<decltype(which)::value>(floats, at + i, numbers);
+    out.template accept_scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
 // Passes the minimums of these groups to the sink.
 template <class Sink>
 HWY_INLINE void PassMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
-    out.template min<decltype(which)::value>(floats, at + i, numbers);
+    out.template accept_min<decltype(which)::value>(floats, at + i, numbers);
   });
 }
 
@@ -159,23 +159,23 @@ struct ScalesApart {
   std::size_t count;
 };
 
-// Returns four bits of each byte.
-HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
-HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
+// Each function returns four bits of each byte.
 
-// Multiplies 32 codes of four bits, which have one scale. A byte has two codes: that of the even column is the low
-// half.
+HWY_INLINE Codes GetLowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
+HWY_INLINE Codes GetHighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
+
+// Multiplies 32 codes of four bits, which have one scale. The low half of a byte is the code of an even column.
 template <class Into>
 HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
-  const Codes low = LowHalf(pairs);
-  const Codes high = HighHalf(pairs);
+  const Codes low = GetLowHalf(pairs);
+  const Codes high = GetHighHalf(pairs);
   sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
 }
 
 // Returns the bits of `mask` in each byte, shifted by kBits: to the left if kBits is positive, else to the right.
 // Requires: the bits stay within the byte.
 template <int kBits>
-HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
+HWY_INLINE Codes MaskAndShift(Codes codes, int mask) {
   const hn::Repartition<std::uint16_t, CodeTag> words;
   const auto bits = hn::And(codes, hn::Set(CodeTag(), static_cast<std::uint8_t>(mask)));
   if constexpr (kBits == 0) return bits;
@@ -226,8 +226,8 @@ HWY_INLINE hn::Vec<CodeWords> MultiplyAddPairs(Codes codes, hn::Vec<CodeSigned> 
 #else
   const auto words = hn::BitCast(CodeWords(), codes);
   const auto numbers = hn::BitCast(CodeWords(), x);
-  const auto even = hn::Mul(EightBits<false>::plane<0>(words), EightBits<true>::plane<0>(numbers));
-  return hn::Add(even, hn::Mul(EightBits<false>::plane<1>(words), EightBits<true>::plane<1>(numbers)));
+  const auto even = hn::Mul(EightBits<false>::extract_plane<0>(words), EightBits<true>::extract_plane<0>(numbers));
+  return hn::Add(even, hn::Mul(EightBits<false>::extract_plane<1>(words), EightBits<true>::extract_plane<1>(numbers)));
 #endif
 }
 

@@ -90,8 +90,8 @@ template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   template <class Into>
   static HWY_INLINE void multiply_pairs(Into& sums, Codes pairs, std::size_t group) {
-    sums.multiply_signed32(Iq4Numbers::look_up(kIq4Numbers, LowHalf(pairs)),
-                           Iq4Numbers::look_up(kIq4Numbers, HighHalf(pairs)), group);
+    sums.multiply_signed32(Iq4Numbers::look_up(kIq4Numbers, GetLowHalf(pairs)),
+                           Iq4Numbers::look_up(kIq4Numbers, GetHighHalf(pairs)), group);
   }
 };
 
@@ -111,8 +111,9 @@ struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
 struct Iq4_NlType : Iq4Numbers<32, 18> {
   template <class Sink>
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    ForHalves(rows, start, kBytes, blocks,
-              [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
+    VisitHalves(rows, start, kBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR {
+      out.template accept_scale<0>(floats, i, scales);
+    });
   }
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
@@ -128,15 +129,15 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
       // Bits 2 i and 2 i + 1 of `high` are the highest two bits of scale i.
       const auto high = hn::ShiftRight<16>(all.words[0]);
       const auto low = all.words[1];
-      const auto factor = FourHalves(rows, start);
-      put<0>(low, high, factor, out, b * kScales);
-      put<1>(low, high, factor, out, b * kScales);
-      put<2>(low, high, factor, out, b * kScales);
-      put<3>(low, high, factor, out, b * kScales);
-      put<4>(low, high, factor, out, b * kScales);
-      put<5>(low, high, factor, out, b * kScales);
-      put<6>(low, high, factor, out, b * kScales);
-      put<7>(low, high, factor, out, b * kScales);
+      const auto factor = LoadFourHalves(rows, start);
+      pass_scale<0>(low, high, factor, out, b * kScales);
+      pass_scale<1>(low, high, factor, out, b * kScales);
+      pass_scale<2>(low, high, factor, out, b * kScales);
+      pass_scale<3>(low, high, factor, out, b * kScales);
+      pass_scale<4>(low, high, factor, out, b * kScales);
+      pass_scale<5>(low, high, factor, out, b * kScales);
+      pass_scale<6>(low, high, factor, out, b * kScales);
+      pass_scale<7>(low, high, factor, out, b * kScales);
     }
   }
   template <class Into>
@@ -148,13 +149,13 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
   // Passes scale kScale to the sink: a number of six bits, minus 32. `low` has its lower four bits, `high` the other
   // two.
   template <int kScale, class Sink>
-  static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out,
-                             std::size_t at) {
+  static HWY_INLINE void pass_scale(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor,
+                                    Sink& out, std::size_t at) {
     const hn::RebindToSigned<FourWords> integers;
     const auto four = hn::And(hn::ShiftRight<4 * kScale>(low), hn::Set(FourWords(), 15));
     const auto two = hn::And(hn::ShiftRight<2 * kScale>(high), hn::Set(FourWords(), 3));
     const auto scale = hn::Sub(hn::BitCast(integers, hn::Or(four, hn::ShiftLeft<4>(two))), hn::Set(integers, 32));
-    out.template scale<0>(FourFloats(), at + kScale, hn::Mul(factor, hn::ConvertTo(FourFloats(), scale)));
+    out.template accept_scale<0>(FourFloats(), at + kScale, hn::Mul(factor, hn::ConvertTo(FourFloats(), scale)));
   }
 };
 
@@ -169,7 +170,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(1);
-    sums.multiply32(look_up_raised(LowHalf(pairs)), look_up_raised(HighHalf(pairs)), 0);
+    sums.multiply32(look_up_raised(GetLowHalf(pairs)), look_up_raised(GetHighHalf(pairs)), 0);
   }
 };
 
@@ -188,8 +189,8 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
     for (std::size_t i = 0; i < 2; ++i) {
       const hn::Repartition<std::uint64_t, CodeTag> eights;
       const Codes pairs = sums.load(4 + 16 * i);
-      const auto low = hn::BitCast(eights, LowHalf(pairs));
-      const auto high = hn::BitCast(eights, HighHalf(pairs));
+      const auto low = hn::BitCast(eights, GetLowHalf(pairs));
+      const auto high = hn::BitCast(eights, GetHighHalf(pairs));
       sums.multiply16(look_up_raised(hn::BitCast(CodeTag(), hn::InterleaveLower(eights, low, high))), 2 * i);
       sums.multiply16(look_up_raised(hn::BitCast(CodeTag(), hn::InterleaveUpper(eights, low, high))), 2 * i + 1);
     }
@@ -219,8 +220,8 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(0);
-    const Codes low = LowHalf(pairs);
-    const Codes high = HighHalf(pairs);
+    const Codes low = GetLowHalf(pairs);
+    const Codes high = GetHighHalf(pairs);
     sums.multiply32(look_up_raised(hn::InterleaveLower(CodeTag(), low, high)),
                     look_up_raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
   }
@@ -228,16 +229,16 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
 
 #endif
 
-const TypeKernels& Iq4_Nl() { return PanelKernels<struct Iq4_NlType, 255, true>(); }
-const TypeKernels& Iq4_Xs() { return PanelKernels<struct Iq4_XsType, 255, true>(); }
-const TypeKernels& Mxfp4() { return PanelKernels<struct Mxfp4Type, 24>(); }
-const TypeKernels& Nvfp4() { return PanelKernels<struct Nvfp4Type, 24>(); }
+const TypeKernels& GetIq4_Nl() { return GetPanelKernels<struct Iq4_NlType, 255, true>(); }
+const TypeKernels& GetIq4_Xs() { return GetPanelKernels<struct Iq4_XsType, 255, true>(); }
+const TypeKernels& GetMxfp4() { return GetPanelKernels<struct Mxfp4Type, 24>(); }
+const TypeKernels& GetNvfp4() { return GetPanelKernels<struct Nvfp4Type, 24>(); }
 
-const TypeKernels& Mx4() {
+const TypeKernels& GetMx4() {
   static constexpr TypeKernels kKernels = [] {
     TypeKernels kernels = kOfBlocks<struct Mx4Type>;
     kernels.decode = &DecodeMx4;
-    kernels.panels = CodeFormOf<struct Mx4Type, 24>();
+    kernels.panels = MakeCodeForm<struct Mx4Type, 24>();
     return kernels;
   }();
   return kKernels;
@@ -249,11 +250,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(iq4_nl_kernels, Iq4_Nl)
-POISE_EXPORT_KERNELS(iq4_xs_kernels, Iq4_Xs)
-POISE_EXPORT_KERNELS(mxfp4_kernels, Mxfp4)
-POISE_EXPORT_KERNELS(nvfp4_kernels, Nvfp4)
-POISE_EXPORT_KERNELS(mx4_kernels, Mx4)
+POISE_EXPORT_KERNELS(get_iq4_nl_kernels, GetIq4_Nl)
+POISE_EXPORT_KERNELS(get_iq4_xs_kernels, GetIq4_Xs)
+POISE_EXPORT_KERNELS(get_mxfp4_kernels, GetMxfp4)
+POISE_EXPORT_KERNELS(get_nvfp4_kernels, GetNvfp4)
+POISE_EXPORT_KERNELS(get_mx4_kernels, GetMx4)
 
 }  // namespace poise
 #endif

@@ -1,6 +1,6 @@
 // Multiplies by IQ1_S to IQ3_S: a code is an index into a table (the grid) whose entries, the points, are the
-// coordinates of eight or four neighbouring weights. Points are loaded one by one; signs and scales are computed in
-// vectors. codec/blocks/grid_codes.cpp has the layouts.
+// coordinates of eight or four neighbouring weights. The kernels load points one by one, and compute signs and scales
+// in vectors. codec/blocks/grid_codes.cpp has the layouts.
 #include "codec/blocks/grids.hpp"
 #include "kernels/product_kernels.hpp"
 
@@ -23,8 +23,8 @@ struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
   // Passes eight scales to the sink: factor * (2 * half + 1) for each half (four bits) of four bytes.
   template <class Sink>
   static HWY_INLINE void pass_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
-    PassScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
-    PassScales(Odd(HalvesOfBytes(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
+    PassScales(MakeOdd(SplitHalves(bytes)), factor, out, at);
+    PassScales(MakeOdd(SplitHalves(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
   }
 };
 
@@ -46,7 +46,7 @@ struct OddScales {
   static constexpr float kOffset = 0;
 
   // Returns twice each byte, plus 1.
-  static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
+  static HWY_INLINE Codes make_odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
   // Adds the products of the 32 columns of group kAt. Bytes kSigns to kSigns + 3 of `signs` have the signs.
   template <std::size_t kAt, std::uint8_t kSigns, class Into>
@@ -54,8 +54,8 @@ struct OddScales {
     const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
     sums.template add32<kAt>([&](std::size_t t) HWY_ATTR {
-      return hn::Add(MultiplyWithSigns(sums.x_of(t, 2 * kAt), first, minus),
-                     MultiplyWithSigns(sums.x_of(t, 2 * kAt + 1), second, next_minus));
+      return hn::Add(MultiplyWithSigns(sums.load_x(t, 2 * kAt), first, minus),
+                     MultiplyWithSigns(sums.load_x(t, 2 * kAt + 1), second, next_minus));
     });
   }
 };
@@ -66,7 +66,7 @@ struct Iq2_XxsType : OddScales<66> {
   // Returns the scales. Every second word of the block has signs, and its highest four bits are a scale.
   template <class From>
   static HWY_INLINE Codes load_factors(const From& sums) {
-    return odd(
+    return make_odd(
         hn::Or(hn::Or(load_scales<0>(sums), load_scales<1>(sums)), hn::Or(load_scales<2>(sums), load_scales<3>(sums))));
   }
   template <class Into>
@@ -90,12 +90,12 @@ struct Iq2_XxsType : OddScales<66> {
       places.of[2 * kTwo + 1] = 15;
       return places;
     }();
-    return HighHalf(hn::TableLookupBytesOr0(sums.load(2 + 16 * kTwo), hn::LoadDup128(CodeTag(), kPlaces.of)));
+    return GetHighHalf(hn::TableLookupBytesOr0(sums.load(2 + 16 * kTwo), hn::LoadDup128(CodeTag(), kPlaces.of)));
   }
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums) {
     constexpr std::size_t kAt = 2 + 16 * kTwo;
-    const Codes signs = EvenSignsOfWords(sums.load(kAt));
+    const Codes signs = AddEighthSignsOfWords(sums.load(kAt));
     add32<2 * kTwo, 4>(sums, load_points(sums, kAt), load_points(sums, kAt + 2), signs);
     add32<2 * kTwo + 1, 12>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 10), signs);
   }
@@ -116,7 +116,7 @@ struct SixteenScales : OddScales<kBlockBytes> {
   template <class From>
   static HWY_INLINE Codes load_factors(const From& sums) {
     const Codes last = sums.load(kBlockBytes - 16);
-    return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
+    return Block::make_odd(hn::InterleaveUpper(CodeTag(), GetLowHalf(last), GetHighHalf(last)));
   }
   // Adds the products of groups 2 * kTwo and 2 * kTwo + 1. Their signs are in four bytes of `signs`: kSigns, kSigns +
   // kStep, ...
@@ -125,8 +125,8 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes minus = SpreadBits<kSigns, kSigns + kStep>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs);
     sums.template add_two16<kTwo>(
-        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.x_of(t, 2 * kTwo), first, minus); },
-        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.x_of(t, 2 * kTwo + 1), second, next_minus); });
+        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.load_x(t, 2 * kTwo), first, minus); },
+        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.load_x(t, 2 * kTwo + 1), second, next_minus); });
   }
 };
 
@@ -144,7 +144,7 @@ struct Iq2_XsType : SixteenScales<74> {
   static HWY_INLINE void add_four(Into& sums) {
     const hn::Repartition<std::uint16_t, CodeTag> words;
     const Codes both = sums.load(2 + 16 * kFour);
-    const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
+    const Codes signs = AddEighthSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
     constexpr std::size_t kAt = 2 + 16 * kFour;
     add_two<2 * kFour, 0, 2>(sums, load_points(sums, kAt), load_points(sums, kAt + 4), signs);
     add_two<2 * kFour + 1, 8, 2>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 12), signs);
@@ -195,7 +195,8 @@ struct Iq3_XxsType : OddScales<98> {
     alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3,   7,   11,  15,
                                                              128, 128, 128, 128, 128, 128, 128, 128};
     const Codes first = hn::TableLookupBytesOr0(sums.load(66), hn::LoadDup128(CodeTag(), kFirst));
-    return odd(HighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
+    return make_odd(
+        GetHighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
   }
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
@@ -207,7 +208,7 @@ struct Iq3_XxsType : OddScales<98> {
   template <std::size_t kFour, class Into>
   static HWY_INLINE void add_four(Into& sums) {
     constexpr std::size_t kAt = 2 + 32 * kFour;
-    const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
+    const Codes signs = AddEighthSignsOfWords(sums.load(66 + 16 * kFour));
     add32<4 * kFour, 0>(sums, load_points(sums, kAt), load_points(sums, kAt + 4), signs);
     add32<4 * kFour + 1, 4>(sums, load_points(sums, kAt + 8), load_points(sums, kAt + 12), signs);
     add32<4 * kFour + 2, 8>(sums, load_points(sums, kAt + 16), load_points(sums, kAt + 20), signs);
@@ -226,7 +227,7 @@ struct Iq3_SType : GridBlock<110, 32> {
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 94);  // the scales are the last word
-      pass_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
+      pass_odd_halves(all.words[3], LoadFourHalves(rows, start), out, b * kScales);
     }
   }
   template <class Into>
@@ -262,8 +263,8 @@ struct Iq3_SType : GridBlock<110, 32> {
     const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
     sums.finish_each(group, [&](std::size_t t) HWY_ATTR {
-      return SumPairs(hn::Add(MultiplyWithSigns(sums.x_of(t, 2 * group), first, minus),
-                              MultiplyWithSigns(sums.x_of(t, 2 * group + 1), second, next_minus)));
+      return SumPairs(hn::Add(MultiplyWithSigns(sums.load_x(t, 2 * group), first, minus),
+                              MultiplyWithSigns(sums.load_x(t, 2 * group + 1), second, next_minus)));
     });
   }
   static HWY_INLINE Codes load_points(const Indices& indices, std::size_t at) {
@@ -280,10 +281,10 @@ struct Iq1_SType : GridBlock<50, 32> {
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 34);
-      const auto factor = FourHalves(rows, start);
+      const auto factor = LoadFourHalves(rows, start);
       for (std::size_t i = 0; i < 4; ++i) {
-        put(hn::ShiftRight<12>(all.words[i]), factor, out, b * kScales + 2 * i);
-        put(hn::ShiftRight<28>(all.words[i]), factor, out, b * kScales + 2 * i + 1);
+        pass_group(hn::ShiftRight<12>(all.words[i]), factor, out, b * kScales + 2 * i);
+        pass_group(hn::ShiftRight<28>(all.words[i]), factor, out, b * kScales + 2 * i + 1);
       }
     }
   }
@@ -298,16 +299,15 @@ struct Iq1_SType : GridBlock<50, 32> {
   // Computes the scale and the minimum of a group. Bits 0 to 2 are the scale, as 2 * bits + 1. Bit 3 is the sign of an
   // eighth that is added to coordinates. The minimum also subtracts the 1 that was added to the codes.
   template <class Sink>
-  static HWY_INLINE void put(FourBytesEach bits, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
+  static HWY_INLINE void pass_group(FourBytesEach bits, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
     const auto odd = hn::Or(hn::ShiftLeft<1>(hn::And(bits, hn::Set(FourWords(), 7))), hn::Set(FourWords(), 1));
     const auto scale = hn::Mul(factor, hn::ConvertTo(FourFloats(), hn::BitCast(hn::RebindToSigned<FourWords>(), odd)));
     const auto sign = hn::ShiftLeft<28>(hn::And(bits, hn::Set(FourWords(), 8)));
     const auto eighth = hn::BitCast(FourFloats(), hn::Or(sign, hn::Set(FourWords(), 0x3e000000)));
-    out.template scale<0>(FourFloats(), group, scale);
-    out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
+    out.template accept_scale<0>(FourFloats(), group, scale);
+    out.template accept_min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
-  // Returns the codes of sixteen columns of a group. kUp is how far the high bits of the first index are shifted to the
-  // left.
+  // Returns the codes of sixteen columns of a group. Shifts the high bits of the first index to the left by kUp.
   template <unsigned kUp, class From>
   static HWY_INLINE Codes load_codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
@@ -319,7 +319,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   }
 };
 
-// A weight is a coordinate (-1, 0 or 1) plus or minus an eighth. Its code is eight times that, plus nine.
+// A weight is a coordinate (-1, 0 or 1) plus or minus an eighth. Its code is eight times the weight, plus nine.
 struct Iq1_MType : GridBlock<56, 16> {
   static constexpr float kOffset = 9;
 
@@ -330,10 +330,11 @@ struct Iq1_MType : GridBlock<56, 16> {
           rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
       const auto& low = all.words[2];
       const auto& high = all.words[3];
-      const auto factor = hn::Or(hn::Or(bits(hn::ShiftRight<12>(low), 0xf), bits(hn::ShiftRight<24>(low), 0xf0)),
-                                 hn::Or(bits(hn::ShiftRight<4>(high), 0xf00), bits(hn::ShiftRight<16>(high), 0xf000)));
+      const auto factor =
+          hn::Or(hn::Or(mask_bits(hn::ShiftRight<12>(low), 0xf), mask_bits(hn::ShiftRight<24>(low), 0xf0)),
+                 hn::Or(mask_bits(hn::ShiftRight<4>(high), 0xf00), mask_bits(hn::ShiftRight<16>(high), 0xf000)));
       const auto eighth =
-          hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)),
+          hn::Mul(ConvertHalves(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)),
                   hn::Set(FourFloats(), 0.125F));
       PassScales(make_scales(low), eighth, out, b * kScales);
       PassScales(make_scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
@@ -363,13 +364,14 @@ struct Iq1_MType : GridBlock<56, 16> {
   }
 
  private:
-  static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) {
+  static HWY_INLINE FourBytesEach mask_bits(FourBytesEach words, std::uint32_t mask) {
     return hn::And(words, hn::Set(FourWords(), mask));
   }
-  // Returns the scales 2 * n + 1 as bytes, where the numbers n are the four times three lowest bits of each word.
+  // Returns four scales as bytes: 2 * n + 1 for each number n of three bits in the lowest twelve bits of each word.
   static HWY_INLINE FourBytesEach make_scales(FourBytesEach words) {
-    return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
-                      hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));
+    return MakeOdd(
+        hn::Or(hn::Or(mask_bits(words, 7), mask_bits(hn::ShiftLeft<5>(words), 0x700)),
+               hn::Or(mask_bits(hn::ShiftLeft<10>(words), 0x70000), mask_bits(hn::ShiftLeft<15>(words), 0x7000000))));
   }
   template <std::uint8_t kGroup, class Into>
   static HWY_INLINE void add(Into& sums, Codes halves) {
@@ -396,13 +398,13 @@ struct Iq1_MType : GridBlock<56, 16> {
 
 #endif
 
-const TypeKernels& Iq1_S() { return BlockKernels<struct Iq1_SType>(); }
-const TypeKernels& Iq1_M() { return BlockKernels<struct Iq1_MType>(); }
-const TypeKernels& Iq2_Xxs() { return BlockKernels<struct Iq2_XxsType>(); }
-const TypeKernels& Iq2_Xs() { return BlockKernels<struct Iq2_XsType>(); }
-const TypeKernels& Iq2_S() { return BlockKernels<struct Iq2_SType>(); }
-const TypeKernels& Iq3_Xxs() { return BlockKernels<struct Iq3_XxsType>(); }
-const TypeKernels& Iq3_S() { return BlockKernels<struct Iq3_SType>(); }
+const TypeKernels& GetIq1_S() { return GetBlockKernels<struct Iq1_SType>(); }
+const TypeKernels& GetIq1_M() { return GetBlockKernels<struct Iq1_MType>(); }
+const TypeKernels& GetIq2_Xxs() { return GetBlockKernels<struct Iq2_XxsType>(); }
+const TypeKernels& GetIq2_Xs() { return GetBlockKernels<struct Iq2_XsType>(); }
+const TypeKernels& GetIq2_S() { return GetBlockKernels<struct Iq2_SType>(); }
+const TypeKernels& GetIq3_Xxs() { return GetBlockKernels<struct Iq3_XxsType>(); }
+const TypeKernels& GetIq3_S() { return GetBlockKernels<struct Iq3_SType>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -410,13 +412,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(iq1_s_kernels, Iq1_S)
-POISE_EXPORT_KERNELS(iq1_m_kernels, Iq1_M)
-POISE_EXPORT_KERNELS(iq2_xxs_kernels, Iq2_Xxs)
-POISE_EXPORT_KERNELS(iq2_xs_kernels, Iq2_Xs)
-POISE_EXPORT_KERNELS(iq2_s_kernels, Iq2_S)
-POISE_EXPORT_KERNELS(iq3_xxs_kernels, Iq3_Xxs)
-POISE_EXPORT_KERNELS(iq3_s_kernels, Iq3_S)
+POISE_EXPORT_KERNELS(get_iq1_s_kernels, GetIq1_S)
+POISE_EXPORT_KERNELS(get_iq1_m_kernels, GetIq1_M)
+POISE_EXPORT_KERNELS(get_iq2_xxs_kernels, GetIq2_Xxs)
+POISE_EXPORT_KERNELS(get_iq2_xs_kernels, GetIq2_Xs)
+POISE_EXPORT_KERNELS(get_iq2_s_kernels, GetIq2_S)
+POISE_EXPORT_KERNELS(get_iq3_xxs_kernels, GetIq3_Xxs)
+POISE_EXPORT_KERNELS(get_iq3_s_kernels, GetIq3_S)
 
 }  // namespace poise
 #endif

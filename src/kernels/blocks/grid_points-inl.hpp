@@ -54,7 +54,7 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
 }
 
 // Adds to each byte of seven signs the eighth sign, which makes the number of minus signs even.
-HWY_INLINE Codes EvenSigns(Codes seven) {
+HWY_INLINE Codes AddEighthSigns(Codes seven) {
   alignas(16) static constexpr std::uint8_t kEighth[16] = {0,   128, 128, 0,   128, 0,   0,   128,
                                                            128, 0,   0,   128, 0,   128, 128, 0};
   const hn::Repartition<std::uint16_t, CodeTag> words;
@@ -64,19 +64,19 @@ HWY_INLINE Codes EvenSigns(Codes seven) {
 }
 
 // Adds the eighth sign for words of 32 bits, whose lower 28 bits are four times seven signs.
-HWY_INLINE Codes EvenSignsOfWords(Codes four) {
+HWY_INLINE Codes AddEighthSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);
   const auto low = hn::Or(hn::And(words, hn::Set(tag, 0x7f)), hn::And(hn::ShiftLeft<1>(words), hn::Set(tag, 0x7f00)));
   const auto high = hn::Or(hn::And(hn::ShiftLeft<2>(words), hn::Set(tag, 0x7f0000)),
                            hn::And(hn::ShiftLeft<3>(words), hn::Set(tag, 0x7f000000)));
-  return EvenSigns(hn::BitCast(CodeTag(), hn::Or(low, high)));
+  return AddEighthSigns(hn::BitCast(CodeTag(), hn::Or(low, high)));
 }
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
 // Returns the four halves (of four bits) of the lower two bytes of each word as four bytes, the lowest first.
-HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
+HWY_INLINE FourBytesEach SplitHalves(FourBytesEach bytes) {
   const auto first = hn::And(bytes, hn::Set(FourWords(), 0x0000000f));
   const auto second = hn::And(hn::ShiftLeft<4>(bytes), hn::Set(FourWords(), 0x00000f00));
   const auto third = hn::And(hn::ShiftLeft<8>(bytes), hn::Set(FourWords(), 0x000f0000));
@@ -85,7 +85,7 @@ HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
 }
 
 // Returns twice each byte, plus 1.
-HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) {
+HWY_INLINE FourBytesEach MakeOdd(FourBytesEach bytes) {
   return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101));
 }
 

@@ -1,6 +1,6 @@
-// Multiplies codes of the rows that share a vector by the integer x of several tokens. Types of blocks use WordSums or
-// ByteSums, or extend them. Products with codes that share a scale are summed exactly, as integers; the sum is
-// multiplied by the scale and added in float32. A row's sums have the same order on every processor and for any number
+// Multiplies codes of the rows that share a vector by the integer x of several tokens. Types of blocks use WordSums,
+// ByteSums or ScaledSums. These add products with codes that share a scale exactly, as integers, then multiply the sum
+// by the scale, and add the result in float32. A row's sums have the same order on every processor and for any number
 // of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
@@ -27,10 +27,9 @@ namespace poise::HWY_NAMESPACE {
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
-// Receives the scales and minimums of groups of columns for four rows, and stores the scales for add_products(). If
-// there is one token, with x of 8 bits, it first multiplies the scales by those of x. It multiplies minimums (or
-// scales, if an offset is subtracted from codes) by sums of x, and adds the products up. A vector has the factors of
-// one group or of two.
+// Accepts the scales and minimums of groups of columns for four rows, and stores the scales for add_products(). With
+// one token and x of 8 bits, first multiplies the scales by those of x. Adds up the products of minimums (or of scales,
+// if codes have an offset) and sums of x. A vector has the factors of one group or of two.
 template <class Type, std::size_t kTokens>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -57,24 +56,24 @@ struct FactorSink {
       for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.get_sums(first + t) + b * kOfBlock;
     }
   }
-  // Receives the scales of the i-th group (in a vector of eight, those of the next, too). kWhich chooses one of two
+  // Accepts the scales of the i-th group (in a vector of eight, also those of the next). kWhich chooses one of two
   // independent sums.
   template <int kWhich, class D>
-  HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
+  HWY_INLINE void accept_scale(D floats, std::size_t i, hn::Vec<D> factors) {
     if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
     if constexpr (kBytes && kTokens == 1) factors = hn::Mul(factors, LoadU(floats, x_scales + 4 * i));
     hn::Store(factors, floats, scales[i]);
   }
   template <int kWhich, class D>
-  HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
+  HWY_INLINE void accept_min(D floats, std::size_t i, hn::Vec<D> factors) {
     weigh<kWhich>(floats, i, factors);
   }
-  // Handles the scales of `count` groups that were written to `scales` one by one.
+  // Accepts the scales of `count` groups that the caller has written to `scales`.
   HWY_INLINE void rescale(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
+    for (std::size_t i = 0; i < count; ++i) accept_scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
   }
-  HWY_INLINE hn::Vec<FourFloats> total(std::size_t t) const {
-    return hn::Add(sum[t], FourSums::sum_of_blocks(EightFloats(), hn::Add(sums[t][0], sums[t][1])));
+  HWY_INLINE hn::Vec<FourFloats> add_up(std::size_t t) const {
+    return hn::Add(sum[t], FourSums::add_blocks(EightFloats(), hn::Add(sums[t][0], sums[t][1])));
   }
 
  private:
@@ -112,10 +111,10 @@ struct RowSums {
     before_[t] = sum_[t];
     sum_[t] = next;
   }
-  HWY_INLINE hn::Vec<CodeSums> sum(std::size_t t) const { return hn::Add(sum_[t], before_[t]); }
+  HWY_INLINE hn::Vec<CodeSums> add_up(std::size_t t) const { return hn::Add(sum_[t], before_[t]); }
 
   // Returns the i-th scale of each row.
-  HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
+  HWY_INLINE hn::Vec<CodeSums> load_scale(std::size_t i) const {
     const float* const of_rows = scales[i];
     if constexpr (kRowsOfVector == 1) {
       return hn::Set(CodeSums(), of_rows[vector]);
@@ -148,7 +147,7 @@ struct WordSums : RowSums<kTokens> {
 
   // Moves to x of block b of kBlock columns; advance() then moves on by some columns.
   HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
-    even = in.integers(first, b);
+    even = in.get_integers(first, b);
     odd = even + in.count_integers(b) / 2;
     x_stride = in.blocks() * kBlock;
   }
@@ -167,8 +166,8 @@ struct WordSums : RowSums<kTokens> {
   // Adds the products of sixteen signed codes with x of columns [16 i, 16 i + 16).
   HWY_INLINE void add(Sum& scaled, Codes codes, std::size_t i) const {
     const auto words = hn::BitCast(CodeWords(), codes);
-    const auto even_codes = EightBits<true>::plane<0>(words);
-    const auto odd_codes = EightBits<true>::plane<1>(words);
+    const auto even_codes = EightBits<true>::extract_plane<0>(words);
+    const auto odd_codes = EightBits<true>::extract_plane<1>(words);
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t) {
       scaled.of[t].add(even_codes, hn::LoadDup128(CodeWords(), even + t * x_stride + 8 * i));
@@ -176,7 +175,7 @@ struct WordSums : RowSums<kTokens> {
     }
   }
   HWY_INLINE void finish(const Sum& total, std::size_t i) {
-    const auto scale = this->scale(i);
+    const auto scale = this->load_scale(i);
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t) RowSums<kTokens>::finish(t, total.of[t].total(), scale);
   }
@@ -194,7 +193,7 @@ struct ByteSums : RowSums<kTokens> {
   HWY_INLINE ByteSums() : x(nullptr), x_stride(0), x_scales(nullptr), x_scale_stride(0) {}
 
   HWY_INLINE void begin(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
-    x = in.integers(first) + b * kBlock;
+    x = in.get_integers(first) + b * kBlock;
     x_stride = in.columns;
     x_scales = in.get_scales(first) + b * (4 * (kBlock / kScaled));
     x_scale_stride = in.sums_stride;
@@ -205,18 +204,18 @@ struct ByteSums : RowSums<kTokens> {
   }
 
   // Returns x of columns [16 i, 16 i + 16).
-  HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t t, std::size_t i) const {
+  HWY_INLINE hn::Vec<CodeSigned> load_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSigned(), x + t * x_stride + 16 * i);
   }
   // Multiplies sixteen unsigned codes by x of columns [16 i, 16 i + 16), and adds the products of neighbouring columns.
-  HWY_INLINE hn::Vec<CodeWords> pairs(std::size_t t, Codes codes, std::size_t i) const {
-    return MultiplyAddPairs(codes, x_of(t, i));
+  HWY_INLINE hn::Vec<CodeWords> multiply_pairs(std::size_t t, Codes codes, std::size_t i) const {
+    return MultiplyAddPairs(codes, load_x(t, i));
   }
 
   // Adds, for each token, the exact sums total(t), times the i-th scale, to the float32 sums.
   template <class Total>
   HWY_INLINE void finish_each(std::size_t i, const Total& total) {
-    const auto scale = this->scale(i);
+    const auto scale = this->load_scale(i);
     if constexpr (kTokens == 1)
       return RowSums<kTokens>::finish(0, total(0), scale);  // FactorSink has multiplied the scales by those of x
     HWY_UNROLL(4)
@@ -228,13 +227,14 @@ struct ByteSums : RowSums<kTokens> {
 
   // Adds the products of sixteen codes with the i-th scale. Requires: each is at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) {
-    finish_each(i, [&](std::size_t t) HWY_ATTR { return SumPairs(pairs(t, codes, i)); });
+    finish_each(i, [&](std::size_t t) HWY_ATTR { return SumPairs(multiply_pairs(t, codes, i)); });
   }
   // Adds the products of 32 codes with the i-th scale. Requires: each is at most 64, so that 16 bits hold sums of four
   // products.
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
-    finish_each(i, [&](std::size_t t)
-                       HWY_ATTR { return SumPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
+    finish_each(i, [&](std::size_t t) HWY_ATTR {
+      return SumPairs(hn::Add(multiply_pairs(t, first, 2 * i), multiply_pairs(t, second, 2 * i + 1)));
+    });
   }
   // Adds the products of 32 signed numbers with the i-th scale. Requires: none is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
@@ -242,19 +242,19 @@ struct ByteSums : RowSums<kTokens> {
                                HWY_ATTR { return hn::BitCast(CodeTag(), hn::Abs(hn::BitCast(CodeSigned(), numbers))); };
     const Codes codes[2] = {magnitude(first), magnitude(second)};
     const auto pairs_of = [&](std::size_t t, Codes numbers, std::size_t which) HWY_ATTR {
-      return MultiplyAddPairs(codes[which], ApplySigns(x_of(t, 2 * i + which), hn::BitCast(CodeSigned(), numbers)));
+      return MultiplyAddPairs(codes[which], ApplySigns(load_x(t, 2 * i + which), hn::BitCast(CodeSigned(), numbers)));
     };
     finish_each(i, [&](std::size_t t)
                        HWY_ATTR { return hn::Add(SumPairs(pairs_of(t, first, 0)), SumPairs(pairs_of(t, second, 1))); });
   }
 };
 
-// Computes sums with x of 8 bits. A scale is an integer of 8 bits times a number of the block of 256. Products are
-// multiplied by the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
+// Computes sums with x of 8 bits. A scale is an integer of 8 bits times a number of the block of 256. The class
+// multiplies products by the integer before it adds them, so that 32 columns, which have one scale of x, make one sum.
 template <std::size_t kTokens>
 struct ScaledSums : ByteSums<kTokens, 32> {
   const float* x_sums;             // for the first token, the sums of x over each 32 columns of the block
-  const std::int16_t* x_integers;  // the sums of x as integers, of each sixteen
+  const std::int16_t* x_integers;  // the sums of the integers of x over each 16 columns
   hn::Vec<CodeWords> factors[2];   // 256 * factor, for eight factors each
   hn::Vec<CodeInts> twice[4];      // the same, each factor twice
 
@@ -262,7 +262,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
 
   // Moves to block b of 256 columns, and to the tokens from `first` on.
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
-    this->x = in.integers(first) + 256 * b;
+    this->x = in.get_integers(first) + 256 * b;
     this->x_stride = in.columns;
     this->x_scales = in.get_block_scales(first) + 8 * b;  // once each
     x_sums = in.get_block_sums(first) + 8 * b;
@@ -285,32 +285,33 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   // Adds the products of 32 codes with the kAt-th factor. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
-    add32<kAt>([&](std::size_t t)
-                   HWY_ATTR { return hn::Add(this->pairs(t, first, 2 * kAt), this->pairs(t, second, 2 * kAt + 1)); });
+    add32<kAt>([&](std::size_t t) HWY_ATTR {
+      return hn::Add(this->multiply_pairs(t, first, 2 * kAt), this->multiply_pairs(t, second, 2 * kAt + 1));
+    });
   }
   // Adds the products of sixteen codes with factor 2 * kAt, and of sixteen with the next. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
-    add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->pairs(t, first, 2 * kAt); },
-                   [&](std::size_t t) HWY_ATTR { return this->pairs(t, second, 2 * kAt + 1); });
+    add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, first, 2 * kAt); },
+                   [&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, second, 2 * kAt + 1); });
   }
   // Each function adds sums that the caller has computed for each token: sums of four products for the kAt-th factor,
   // or sums of two products for each of two factors.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
-    const auto factor = words<kAt>();
+    const auto factor = load_factor<kAt>();
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t) add(t, MultiplyAddNeighbours(fours(t), factor), kAt);
   }
   template <std::size_t kAt, class First, class Second>
   HWY_INLINE void add_two16(const First& first, const Second& second) {
-    const auto factor = words<2 * kAt>();
-    const auto next = words<2 * kAt + 1>();
+    const auto factor = load_factor<2 * kAt>();
+    const auto next = load_factor<2 * kAt + 1>();
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t)
       add(t, hn::Add(MultiplyAddNeighbours(first(t), factor), MultiplyAddNeighbours(second(t), next)), kAt);
   }
-  // Returns the sums of x times factors; each sixteen columns have a factor.
+  // Returns the sums of x times factors. Each 16 columns have a factor.
   HWY_INLINE hn::Vec<CodeSums> sum_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {
@@ -325,15 +326,15 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE hn::Vec<CodeSums> load_sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }
-  // Returns 256 times the sums of the block, which its float16 number has not multiplied yet.
-  HWY_INLINE hn::Vec<CodeSums> block(std::size_t t) const { return hn::Add(block_[t][0], block_[t][1]); }
+  // Returns 256 times the sums of the block, not yet multiplied by its float16 number.
+  HWY_INLINE hn::Vec<CodeSums> add_up_block(std::size_t t) const { return hn::Add(block_[t][0], block_[t][1]); }
 
  private:
   hn::Vec<CodeSums> block_[kTokens][2];
 
   // Returns 256 times the factor with index kAt.
   template <std::size_t kAt>
-  HWY_INLINE hn::Vec<CodeWords> words() const {
+  HWY_INLINE hn::Vec<CodeWords> load_factor() const {
     return hn::BitCast(CodeWords(), hn::Broadcast<kAt % 4>(twice[kAt / 4]));
   }
   HWY_INLINE void add(std::size_t t, hn::Vec<CodeInts> total, std::size_t i) {

@@ -22,11 +22,12 @@ struct ScaledCodes : CodeBlock<32, kBlockBytes, 32, kMins, kTaken> {
 
   template <class Sink>
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    ForHalves(rows, start, kBlockBytes, blocks,
-              [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
+    VisitHalves(rows, start, kBlockBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR {
+      out.template accept_scale<0>(floats, i, scales);
+    });
     if constexpr (kMins) {
-      ForHalves(rows, start + 2, kBlockBytes, blocks,
-                [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template min<1>(floats, i, mins); });
+      VisitHalves(rows, start + 2, kBlockBytes, blocks,
+                  [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template accept_min<1>(floats, i, mins); });
     }
   }
 };
@@ -40,7 +41,7 @@ struct Q4_0Type : ScaledCodes<BytesOf32, 18, false, 8> {
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(2);
-    sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
+    sums.multiply32(GetLowHalf(pairs), GetHighHalf(pairs), 0);
   }
 };
 
@@ -50,13 +51,13 @@ struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
     const Codes pairs = sums.load(4);
-    sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
+    sums.multiply32(GetLowHalf(pairs), GetHighHalf(pairs), 0);
   }
 };
 
 // Returns the fifth bits of sixteen codes, from two bytes beginning with the kFirst-th.
 template <std::uint8_t kFirst>
-HWY_INLINE Codes FifthBits(Codes bytes) {
+HWY_INLINE Codes ExtractFifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));
 }
 
@@ -65,7 +66,8 @@ struct Q5_0Type : ScaledCodes<BytesOf32, 22, false, 16> {
   static HWY_INLINE void add_products(Into& sums) {
     const Codes bits = sums.load(2);
     const Codes pairs = sums.load(6);
-    sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
+    sums.multiply32(hn::Or(GetLowHalf(pairs), ExtractFifthBits<0>(bits)),
+                    hn::Or(GetHighHalf(pairs), ExtractFifthBits<2>(bits)), 0);
   }
 };
 
@@ -74,7 +76,8 @@ struct Q5_1Type : ScaledCodes<BytesOf32, 24, true> {
   static HWY_INLINE void add_products(Into& sums) {
     const Codes bits = sums.load(4);
     const Codes pairs = sums.load(8);
-    sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
+    sums.multiply32(hn::Or(GetLowHalf(pairs), ExtractFifthBits<0>(bits)),
+                    hn::Or(GetHighHalf(pairs), ExtractFifthBits<2>(bits)), 0);
   }
 };
 
@@ -90,11 +93,11 @@ struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
 
 #endif
 
-const TypeKernels& Q4_0() { return PanelKernels<struct Q4_0Type, 15>(); }
-const TypeKernels& Q4_1() { return PanelKernels<struct Q4_1Type, 15>(); }
-const TypeKernels& Q5_0() { return PanelKernels<struct Q5_0Type, 31>(); }
-const TypeKernels& Q5_1() { return PanelKernels<struct Q5_1Type, 31>(); }
-const TypeKernels& Q8_0() { return PanelKernels<struct Q8_0Type, 255, true>(); }
+const TypeKernels& GetQ4_0() { return GetPanelKernels<struct Q4_0Type, 15>(); }
+const TypeKernels& GetQ4_1() { return GetPanelKernels<struct Q4_1Type, 15>(); }
+const TypeKernels& GetQ5_0() { return GetPanelKernels<struct Q5_0Type, 31>(); }
+const TypeKernels& GetQ5_1() { return GetPanelKernels<struct Q5_1Type, 31>(); }
+const TypeKernels& GetQ8_0() { return GetPanelKernels<struct Q8_0Type, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -102,11 +105,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(q4_0_kernels, Q4_0)
-POISE_EXPORT_KERNELS(q4_1_kernels, Q4_1)
-POISE_EXPORT_KERNELS(q5_0_kernels, Q5_0)
-POISE_EXPORT_KERNELS(q5_1_kernels, Q5_1)
-POISE_EXPORT_KERNELS(q8_0_kernels, Q8_0)
+POISE_EXPORT_KERNELS(get_q4_0_kernels, GetQ4_0)
+POISE_EXPORT_KERNELS(get_q4_1_kernels, GetQ4_1)
+POISE_EXPORT_KERNELS(get_q5_0_kernels, GetQ5_0)
+POISE_EXPORT_KERNELS(get_q5_1_kernels, GetQ5_1)
+POISE_EXPORT_KERNELS(get_q8_0_kernels, GetQ8_0)
 
 }  // namespace poise
 #endif

@@ -20,9 +20,9 @@ struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBlockBytes) {
-      const auto scale = FourHalves(rows, start + kScale);
+      const auto scale = LoadFourHalves(rows, start + kScale);
       constexpr std::size_t kScales = SmallCodes::kScales;
-      for (std::size_t i = 0; i < kScales; ++i) out.template scale<0>(FourFloats(), kScales * b + i, scale);
+      for (std::size_t i = 0; i < kScales; ++i) out.template accept_scale<0>(FourFloats(), kScales * b + i, scale);
     }
   }
 };
@@ -129,20 +129,20 @@ struct Tq2_0Type : SmallCodes<256, 66, 64> {
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes first = sums.load(32 * half);
       const Codes second = sums.load(32 * half + 16);
-      sums.multiply32(MaskedShift<0>(first, 3), MaskedShift<0>(second, 3), 4 * half);
-      sums.multiply32(MaskedShift<-2>(first, 12), MaskedShift<-2>(second, 12), 4 * half + 1);
-      sums.multiply32(MaskedShift<-4>(first, 48), MaskedShift<-4>(second, 48), 4 * half + 2);
-      sums.multiply32(MaskedShift<-6>(first, 192), MaskedShift<-6>(second, 192), 4 * half + 3);
+      sums.multiply32(MaskAndShift<0>(first, 3), MaskAndShift<0>(second, 3), 4 * half);
+      sums.multiply32(MaskAndShift<-2>(first, 12), MaskAndShift<-2>(second, 12), 4 * half + 1);
+      sums.multiply32(MaskAndShift<-4>(first, 48), MaskAndShift<-4>(second, 48), 4 * half + 2);
+      sums.multiply32(MaskAndShift<-6>(first, 192), MaskAndShift<-6>(second, 192), 4 * half + 3);
     }
   }
 };
 
 #endif
 
-const TypeKernels& Q1_0() { return PanelKernels<struct Q1_0Type, 2>(); }
-const TypeKernels& Q2_0() { return PanelKernels<struct Q2_0Type, 3>(); }
-const TypeKernels& Tq1_0() { return PanelKernels<struct Tq1_0Type, 2>(); }
-const TypeKernels& Tq2_0() { return PanelKernels<struct Tq2_0Type, 3>(); }
+const TypeKernels& GetQ1_0() { return GetPanelKernels<struct Q1_0Type, 2>(); }
+const TypeKernels& GetQ2_0() { return GetPanelKernels<struct Q2_0Type, 3>(); }
+const TypeKernels& GetTq1_0() { return GetPanelKernels<struct Tq1_0Type, 2>(); }
+const TypeKernels& GetTq2_0() { return GetPanelKernels<struct Tq2_0Type, 3>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -150,10 +150,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(q1_0_kernels, Q1_0)
-POISE_EXPORT_KERNELS(q2_0_kernels, Q2_0)
-POISE_EXPORT_KERNELS(tq1_0_kernels, Tq1_0)
-POISE_EXPORT_KERNELS(tq2_0_kernels, Tq2_0)
+POISE_EXPORT_KERNELS(get_q1_0_kernels, GetQ1_0)
+POISE_EXPORT_KERNELS(get_q2_0_kernels, GetQ2_0)
+POISE_EXPORT_KERNELS(get_tq1_0_kernels, GetTq1_0)
+POISE_EXPORT_KERNELS(get_tq2_0_kernels, GetTq2_0)
 
 }  // namespace poise
 #endif

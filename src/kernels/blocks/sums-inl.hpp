@@ -35,7 +35,7 @@ struct CodeBlock {
 };
 
 template <class Type>
-constexpr std::size_t ElementsOf() {
+constexpr std::size_t CountBlockElements() {
   if constexpr (requires { Type::kNumber; }) {
     return 256;
   } else {
@@ -58,12 +58,12 @@ struct FourRowsOf {
 
 // Returns the sums of four rows for token t, times a factor. `total` has the sums of all vectors.
 template <std::size_t kTokens>
-HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kTokens], std::size_t t, float factor) {
+HWY_INLINE FourSums SumFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kTokens], std::size_t t, float factor) {
   alignas(64) float lanes[16];
   for (std::size_t v = 0; v < kVectors; ++v)
     hn::Store(hn::Mul(total[v][t], hn::Set(CodeSums(), factor)), CodeSums(), lanes + 4 * kRowsOfVector * v);
   const auto row = [&](std::size_t i) HWY_ATTR { return hn::Load(FourFloats(), lanes + 4 * i); };
-  return FourSums::of(FourFloats(), row(0), row(1), row(2), row(3));
+  return FourSums::sum_lanes(FourFloats(), row(0), row(1), row(2), row(3));
 }
 
 // Multiplies rows of blocks whose Type has:
@@ -120,9 +120,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
         for (std::size_t t = 0; t < kTokens; ++t) {
           auto& sum = total[from + k][t];
           if constexpr (Sums::kBytes) {
-            sum = hn::Add(sum, sums[k].sum(t));
+            sum = hn::Add(sum, sums[k].add_up(t));
           } else {
-            sum = MulAdd(sums[k].sum(t), hn::Set(CodeSums(), in.scale(first + t, b)), sum);
+            sum = MulAdd(sums[k].add_up(t), hn::Set(CodeSums(), in.get_scale(first + t, b)), sum);
           }
         }
       }
@@ -130,9 +130,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
     start += blocks * Type::kBytes;
   }
   for (std::size_t t = 0; t < kTokens; ++t) {
-    FourSums result = SumsOfFourRows(total, t, 1);
-    if constexpr (Type::kHasMins) result.add(FourSums(factors.total(t)));
-    if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(factors.total(t)));
+    FourSums result = SumFourRows(total, t, 1);
+    if constexpr (Type::kHasMins) result.add(FourSums(factors.add_up(t)));
+    if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(factors.add_up(t)));
     result.store(y + t * stride, four_rows.last - four_rows.row);
   }
 }
@@ -164,8 +164,9 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     if (b % kAtOnce == 0) {
       const std::size_t count = std::min(kAtOnce, blocks - b);
-      ForHalves(four_rows.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
-      if constexpr (Type::kHasMins) ForHalves(four_rows.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
+      VisitHalves(four_rows.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
+      if constexpr (Type::kHasMins)
+        VisitHalves(four_rows.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
     }
     next.prefetch(4 * (start + Type::kBytes));
     HWY_UNROLL(4)
@@ -178,17 +179,17 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
       sums.set_factors(Type::load_factors(sums));
       Type::add_products(sums);
       sums.scales = numbers + b % kAtOnce;
-      const auto number = sums.scale(0);
+      const auto number = sums.load_scale(0);
       HWY_UNROLL(4)
       for (std::size_t t = 0; t < kTokens; ++t) {
-        auto block = sums.block(t);
+        auto block = sums.add_up_block(t);
         if constexpr (Type::kOffset != 0)
           block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.sum_factors(t), block);
         total[v][t] = MulAdd(number, block, total[v][t]);
       }
       if constexpr (Type::kHasMins) {
         sums.scales = mins + b % kAtOnce;
-        const auto min = sums.scale(0);
+        const auto min = sums.load_scale(0);
         HWY_UNROLL(4)
         for (std::size_t t = 0; t < kTokens; ++t)
           total[v][t] = hn::NegMulAdd(min, Type::load_mins(sums, t), total[v][t]);
@@ -196,7 +197,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
     }
   }
   for (std::size_t t = 0; t < kTokens; ++t)
-    SumsOfFourRows(total, t, Type::kUnit / 256).store(y + t * stride, four_rows.last - four_rows.row);
+    SumFourRows(total, t, Type::kUnit / 256).store(y + t * stride, four_rows.last - four_rows.row);
 }
 
 #if HWY_TARGET <= HWY_AVX2
@@ -208,11 +209,11 @@ constexpr std::size_t kBlockTokens = 1;
 template <class Type>
 void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const XOf<Type>& in, float* y,
                     std::size_t stride) {
-  const std::size_t row_bytes = matrix.columns / ElementsOf<Type>() * Type::kBytes;
+  const std::size_t row_bytes = matrix.columns / CountBlockElements<Type>() * Type::kBytes;
   for (std::size_t r = first; r < last; r += 4) {
     const FourRowsOf four_rows = {FourBytes(matrix, row_bytes, r, last), r, last};
     NextRows next(four_rows.bytes.rows[0]);
-    ForTokens<kBlockTokens>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
+    VisitTokens<kBlockTokens>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
       float* const out = y + t * stride + (r - first);
       if constexpr (requires { Type::kNumber; }) {
         MultiplyFourSuperRows<Type, count()>(matrix, four_rows, in, t, next, out, stride);
@@ -244,9 +245,9 @@ constexpr TypeKernels kOfBlocks = {.decode = decode_blocks};
 
 #endif
 
-// Where the target is HWY_SCALAR the type is declared, but not defined.
+// If the target is HWY_SCALAR, the type is declared but not defined.
 template <class Type>
-const TypeKernels& BlockKernels() {
+const TypeKernels& GetBlockKernels() {
   static constexpr TypeKernels kKernels = kOfBlocks<Type>;
   return kKernels;
 }

@@ -17,15 +17,15 @@ namespace poise::HWY_NAMESPACE {
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
-HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) {
+HWY_INLINE FourBytesEach MaskBytes(FourBytesEach bytes, std::uint32_t mask) {
   return hn::And(bytes, hn::Set(FourWords(), mask));
 }
 
 // Returns two bits of each code. A byte has four pairs of bits: pair 0 belongs to one of 32 neighbouring codes, pair 1
 // to one of the next 32, and so on. Extracts pair kPair, and moves it to bits kBit and kBit + 1.
 template <int kPair, int kBit>
-HWY_INLINE Codes TwoBits(Codes codes) {
-  return MaskedShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
+HWY_INLINE Codes ExtractTwoBits(Codes codes) {
+  return MaskAndShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
 }
 
 struct Q2_KType : CodeBlock<256, 84, 16, true> {
@@ -33,12 +33,12 @@ struct Q2_KType : CodeBlock<256, 84, 16, true> {
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords both(rows, start);
-      const auto scale = FourHalves(rows, start + 80);
-      const auto min = hn::Neg(FourHalves(rows, start + 82));
+      const auto scale = LoadFourHalves(rows, start + 80);
+      const auto min = hn::Neg(LoadFourHalves(rows, start + 82));
       HWY_UNROLL(4)
       for (std::size_t i = 0; i < 4; ++i) {
-        PassScales(Masked(both.words[i], 0x0f0f0f0f), scale, out, b * kScales + 4 * i);
-        PassMins(Masked(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out, b * kScales + 4 * i);
+        PassScales(MaskBytes(both.words[i], 0x0f0f0f0f), scale, out, b * kScales + 4 * i);
+        PassMins(MaskBytes(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out, b * kScales + 4 * i);
       }
     }
   }
@@ -47,10 +47,10 @@ struct Q2_KType : CodeBlock<256, 84, 16, true> {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Codes four = sums.load(16 + 32 * half + 16 * i);
-        sums.multiply16(TwoBits<0, 0>(four), 8 * half + i);
-        sums.multiply16(TwoBits<1, 0>(four), 8 * half + i + 2);
-        sums.multiply16(TwoBits<2, 0>(four), 8 * half + i + 4);
-        sums.multiply16(TwoBits<3, 0>(four), 8 * half + i + 6);
+        sums.multiply16(ExtractTwoBits<0, 0>(four), 8 * half + i);
+        sums.multiply16(ExtractTwoBits<1, 0>(four), 8 * half + i + 2);
+        sums.multiply16(ExtractTwoBits<2, 0>(four), 8 * half + i + 4);
+        sums.multiply16(ExtractTwoBits<3, 0>(four), 8 * half + i + 6);
       }
     }
   }
@@ -61,16 +61,20 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   static HWY_INLINE void pass_factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TransposedWords all(rows, start + 92);  // the factors are the last three words
-      const auto scale = FourHalves(rows, start + 108);
+      const auto scale = LoadFourHalves(rows, start + 108);
       const auto& low = all.words[1];
       const auto& high = all.words[2];
       const auto& top = all.words[3];
       const std::size_t scales = b * kScales;
-      PassScales(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, out, scales);
-      PassScales(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, out, scales + 4);
-      PassScales(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, out, scales + 8);
-      PassScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale,
-                 out, scales + 12);
+      PassScales(join_factors(MaskBytes(low, 0x0f0f0f0f), hn::ShiftLeft<4>(MaskBytes(top, 0x03030303))), scale, out,
+                 scales);
+      PassScales(join_factors(MaskBytes(high, 0x0f0f0f0f), hn::ShiftLeft<2>(MaskBytes(top, 0x0c0c0c0c))), scale, out,
+                 scales + 4);
+      PassScales(join_factors(MaskBytes(hn::ShiftRight<4>(low), 0x0f0f0f0f), MaskBytes(top, 0x30303030)), scale, out,
+                 scales + 8);
+      PassScales(
+          join_factors(MaskBytes(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(MaskBytes(top, 0xc0c0c0c0))),
+          scale, out, scales + 12);
     }
   }
   template <class Into>
@@ -78,21 +82,21 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
     for (std::size_t i = 0; i < 2; ++i) {
       const Codes third = sums.load(16 * i);
       const Codes low = sums.load(32 + 16 * i);
-      add(sums, TwoBits<0, 0>(low), MaskedShift<2>(third, 1), i);
-      add(sums, TwoBits<1, 0>(low), MaskedShift<1>(third, 2), i + 2);
-      add(sums, TwoBits<2, 0>(low), MaskedShift<0>(third, 4), i + 4);
-      add(sums, TwoBits<3, 0>(low), MaskedShift<-1>(third, 8), i + 6);
+      add(sums, ExtractTwoBits<0, 0>(low), MaskAndShift<2>(third, 1), i);
+      add(sums, ExtractTwoBits<1, 0>(low), MaskAndShift<1>(third, 2), i + 2);
+      add(sums, ExtractTwoBits<2, 0>(low), MaskAndShift<0>(third, 4), i + 4);
+      add(sums, ExtractTwoBits<3, 0>(low), MaskAndShift<-1>(third, 8), i + 6);
       const Codes high = sums.load(64 + 16 * i);
-      add(sums, TwoBits<0, 0>(high), MaskedShift<-2>(third, 16), i + 8);
-      add(sums, TwoBits<1, 0>(high), MaskedShift<-3>(third, 32), i + 10);
-      add(sums, TwoBits<2, 0>(high), MaskedShift<-4>(third, 64), i + 12);
-      add(sums, TwoBits<3, 0>(high), MaskedShift<-5>(third, 128), i + 14);
+      add(sums, ExtractTwoBits<0, 0>(high), MaskAndShift<-2>(third, 16), i + 8);
+      add(sums, ExtractTwoBits<1, 0>(high), MaskAndShift<-3>(third, 32), i + 10);
+      add(sums, ExtractTwoBits<2, 0>(high), MaskAndShift<-4>(third, 64), i + 12);
+      add(sums, ExtractTwoBits<3, 0>(high), MaskAndShift<-5>(third, 128), i + 14);
     }
   }
 
  private:
   // Returns scales of six bits, minus 32: `low` has their low four bits, `high` the others.
-  static HWY_INLINE FourBytesEach factor(FourBytesEach low, FourBytesEach high) {
+  static HWY_INLINE FourBytesEach join_factors(FourBytesEach low, FourBytesEach high) {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
   }
@@ -131,8 +135,8 @@ struct SixBitFactors {
     const auto table = [](const std::uint8_t* from) HWY_ATTR { return hn::LoadDup128(CodeTag(), from); };
     const Codes all = sums.load(0);
     const Codes low = hn::And(hn::TableLookupBytesOr0(all, table(kLow)), table(kLowBits));
-    const Codes last = HighHalf(hn::TableLookupBytesOr0(all, table(kLast)));
-    const Codes high = MaskedShift<-2>(hn::TableLookupBytesOr0(all, table(kHigh)), 192);
+    const Codes last = GetHighHalf(hn::TableLookupBytesOr0(all, table(kLast)));
+    const Codes high = MaskAndShift<-2>(hn::TableLookupBytesOr0(all, table(kHigh)), 192);
     return hn::Or(hn::Or(low, last), high);
   }
   // Returns minimums times sums of x.
@@ -163,8 +167,8 @@ struct Q4_KType : SixBitFactors<144> {
   static HWY_INLINE void add_two(Into& sums) {
     const Codes first = sums.load(16 + 32 * kTwo);
     const Codes second = sums.load(32 + 32 * kTwo);
-    sums.template multiply32<2 * kTwo>(LowHalf(first), LowHalf(second));
-    sums.template multiply32<2 * kTwo + 1>(HighHalf(first), HighHalf(second));
+    sums.template multiply32<2 * kTwo>(GetLowHalf(first), GetLowHalf(second));
+    sums.template multiply32<2 * kTwo + 1>(GetHighHalf(first), GetHighHalf(second));
   }
 };
 
@@ -173,10 +177,10 @@ struct Q5_KType : SixBitFactors<176> {
   static HWY_INLINE void add_products(Into& sums) {
     const Codes first = sums.load(16);
     const Codes second = sums.load(32);
-    const Codes low[2] = {LowHalf(first), LowHalf(second)};
+    const Codes low[2] = {GetLowHalf(first), GetLowHalf(second)};
     add_two<0>(sums, low);
     add_two<1>(sums, low);
-    const Codes high[2] = {HighHalf(first), HighHalf(second)};
+    const Codes high[2] = {GetHighHalf(first), GetHighHalf(second)};
     add_two<2>(sums, high);
     add_two<3>(sums, high);
   }
@@ -189,14 +193,14 @@ struct Q5_KType : SixBitFactors<176> {
     const Codes first = sums.load(48 + 32 * kTwo);
     const Codes second = sums.load(64 + 32 * kTwo);
     constexpr int kBit = kTwo % 2 == 0 ? 1 : 4;
-    sums.template multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])),
-                                       hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
-    sums.template multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])),
-                                           hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
+    sums.template multiply32<2 * kTwo>(hn::Or(GetLowHalf(first), extract_fifth<kBit>(bits[0])),
+                                       hn::Or(GetLowHalf(second), extract_fifth<kBit>(bits[1])));
+    sums.template multiply32<2 * kTwo + 1>(hn::Or(GetHighHalf(first), extract_fifth<2 * kBit>(bits[0])),
+                                           hn::Or(GetHighHalf(second), extract_fifth<2 * kBit>(bits[1])));
   }
   // Returns 16 where the bit is 1.
   template <int kBit>
-  static HWY_INLINE Codes fifth(Codes bits) {
+  static HWY_INLINE Codes extract_fifth(Codes bits) {
     struct Sixteens {
       alignas(16) std::uint8_t of[16];
     };
@@ -235,14 +239,14 @@ struct Q6_KType {
     const Codes first[2] = {sums.load(64 * kHalf), sums.load(64 * kHalf + 16)};
     const Codes second[2] = {sums.load(64 * kHalf + 32), sums.load(64 * kHalf + 48)};
     const Codes high[2] = {sums.load(128 + 32 * kHalf), sums.load(144 + 32 * kHalf)};
-    sums.template multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])),
-                                            hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
-    sums.template multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])),
-                                                hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
-    sums.template multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])),
-                                                hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
-    sums.template multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])),
-                                                hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf>(hn::Or(GetLowHalf(first[0]), ExtractTwoBits<0, 4>(high[0])),
+                                            hn::Or(GetLowHalf(first[1]), ExtractTwoBits<0, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 1>(hn::Or(GetLowHalf(second[0]), ExtractTwoBits<1, 4>(high[0])),
+                                                hn::Or(GetLowHalf(second[1]), ExtractTwoBits<1, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 2>(hn::Or(GetHighHalf(first[0]), ExtractTwoBits<2, 4>(high[0])),
+                                                hn::Or(GetHighHalf(first[1]), ExtractTwoBits<2, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 3>(hn::Or(GetHighHalf(second[0]), ExtractTwoBits<3, 4>(high[0])),
+                                                hn::Or(GetHighHalf(second[1]), ExtractTwoBits<3, 4>(high[1])));
   }
 };
 
@@ -265,12 +269,12 @@ struct Q8_KType : CodeBlock<256, 292, 256, false> {
 
 #endif
 
-const TypeKernels& Q2_K() { return PanelKernels<struct Q2_KType, 3>(); }
-const TypeKernels& Q3_K() { return PanelKernels<struct Q3_KType, 7>(); }
-const TypeKernels& Q4_K() { return PanelKernels<struct Q4_KType, 15>(); }
-const TypeKernels& Q5_K() { return PanelKernels<struct Q5_KType, 31>(); }
-const TypeKernels& Q6_K() { return PanelKernels<struct Q6_KType, 63>(); }
-const TypeKernels& Q8_K() { return PanelKernels<struct Q8_KType, 255, true>(); }
+const TypeKernels& GetQ2_K() { return GetPanelKernels<struct Q2_KType, 3>(); }
+const TypeKernels& GetQ3_K() { return GetPanelKernels<struct Q3_KType, 7>(); }
+const TypeKernels& GetQ4_K() { return GetPanelKernels<struct Q4_KType, 15>(); }
+const TypeKernels& GetQ5_K() { return GetPanelKernels<struct Q5_KType, 31>(); }
+const TypeKernels& GetQ6_K() { return GetPanelKernels<struct Q6_KType, 63>(); }
+const TypeKernels& GetQ8_K() { return GetPanelKernels<struct Q8_KType, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -278,12 +282,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace poise {
 
-POISE_EXPORT_KERNELS(q2_k_kernels, Q2_K)
-POISE_EXPORT_KERNELS(q3_k_kernels, Q3_K)
-POISE_EXPORT_KERNELS(q4_k_kernels, Q4_K)
-POISE_EXPORT_KERNELS(q5_k_kernels, Q5_K)
-POISE_EXPORT_KERNELS(q6_k_kernels, Q6_K)
-POISE_EXPORT_KERNELS(q8_k_kernels, Q8_K)
+POISE_EXPORT_KERNELS(get_q2_k_kernels, GetQ2_K)
+POISE_EXPORT_KERNELS(get_q3_k_kernels, GetQ3_K)
+POISE_EXPORT_KERNELS(get_q4_k_kernels, GetQ4_K)
+POISE_EXPORT_KERNELS(get_q5_k_kernels, GetQ5_K)
+POISE_EXPORT_KERNELS(get_q6_k_kernels, GetQ6_K)
+POISE_EXPORT_KERNELS(get_q8_k_kernels, GetQ8_K)
 
 }  // namespace poise
 #endif
