@@ -219,7 +219,7 @@ class CallCheck {
   CallCheck(const Pickle& pickle, const std::string& path) : pickle_(pickle), path_(path) {}
 
   std::vector<Finding> run() {
-    for (Id id = 0; id < pickle_.objects(); ++id) {
+    for (Id id = 0; id < pickle_.count_objects(); ++id) {
       if (pickle_.kind(id) == Kind::call) check(id);
     }
     return std::move(findings_);

@@ -99,7 +99,7 @@ class PickleBytes {
 };
 
 bool has_calls(const Pickle& pickle) {
-  for (Id id = 0; id < pickle.objects(); ++id) {
+  for (Id id = 0; id < pickle.count_objects(); ++id) {
     if (pickle.kind(id) == Kind::call) return true;
   }
   return false;
@@ -118,7 +118,7 @@ bool is_dotted_name(std::string_view name) {
 }
 
 bool has_importable_names(const Pickle& pickle) {
-  return std::ranges::all_of(pickle.globals(), [&](Id id) {
+  return std::ranges::all_of(pickle.list_globals(), [&](Id id) {
     return is_dotted_name(pickle.global(id).module) && is_dotted_name(pickle.global(id).name);
   });
 }
@@ -183,8 +183,9 @@ class Check {
   bool is_pickle(const Partial& partial, std::uint64_t at, bool is_promised) {
     const Pickle& pickle = partial.pickle;
     const bool calls = has_calls(pickle);
-    if (!is_promised) return has_importable_names(pickle) && (calls || (!partial.stop && !pickle.globals().empty()));
-    if (!partial.stop || calls || !pickle.globals().empty()) return true;
+    if (!is_promised)
+      return has_importable_names(pickle) && (calls || (!partial.stop && !pickle.list_globals().empty()));
+    if (!partial.stop || calls || !pickle.list_globals().empty()) return true;
     return partial.stop->kind() == ErrorKind::unsupported || begins_with_protocol(at);
   }
 

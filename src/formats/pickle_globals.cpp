@@ -156,7 +156,7 @@ namespace {
 constexpr std::string_view kGetAttribute = "builtins.getattr";
 
 bool gets_only_enumerators(const pickle::Pickle& pickle) {
-  for (pickle::Id id = 0; id < pickle.objects(); ++id) {
+  for (pickle::Id id = 0; id < pickle.count_objects(); ++id) {
     if (pickle.kind(id) != pickle::Kind::call) continue;
     const pickle::Call& call = pickle.call(id);
     if (canonicalize_name(name_called_function(pickle, id)) != kGetAttribute) continue;
@@ -211,7 +211,7 @@ std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const
   std::vector<Finding> findings;
   std::size_t more = 0;
   pickle::Id last = pickle::kNone;
-  for (const pickle::Id id : pickle.globals()) {
+  for (const pickle::Id id : pickle.list_globals()) {
     const std::string name = make_full_name(pickle.global(id));
     if (is_expected(name) || (canonicalize_name(name) == kGetAttribute && gets_only_enumerators(pickle))) continue;
     if (findings.size() == kMostNames) {

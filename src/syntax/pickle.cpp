@@ -63,11 +63,11 @@ class Machine {
       case PickleStep::tuple1: return push_tuple(stack_.pop_many(1));
       case PickleStep::tuple2: return push_tuple(stack_.pop_many(2));
       case PickleStep::tuple3: return push_tuple(stack_.pop_many(3));
-      case PickleStep::append: return append(stack_.pop_many(1), "APPEND");
-      case PickleStep::appends: return append(stack_.pop_marked("APPENDS"), "APPENDS");
-      case PickleStep::add_items: return add_items(stack_.pop_marked("ADDITEMS"));
-      case PickleStep::set_item: return set(stack_.pop_many(2), "SETITEM");
-      case PickleStep::set_items: return set(check_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
+      case PickleStep::append: return append_to_list(stack_.pop_many(1), "APPEND");
+      case PickleStep::appends: return append_to_list(stack_.pop_marked("APPENDS"), "APPENDS");
+      case PickleStep::add_items: return add_to_set(stack_.pop_marked("ADDITEMS"));
+      case PickleStep::set_item: return set_pairs(stack_.pop_many(2), "SETITEM");
+      case PickleStep::set_items: return set_pairs(check_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
       case PickleStep::int1: return push(builder_.add_integer(program_.read_number<std::uint8_t>("BININT1")));
       case PickleStep::int2: return push(builder_.add_integer(program_.read_number<std::uint16_t>("BININT2")));
       case PickleStep::int4: return push(builder_.add_integer(program_.read_number<std::int32_t>("BININT")));
@@ -102,22 +102,22 @@ class Machine {
       case PickleStep::extension1: return push(builder_.add_extension(program_.read_number<std::uint8_t>("EXT1")));
       case PickleStep::extension2: return push(builder_.add_extension(program_.read_number<std::uint16_t>("EXT2")));
       case PickleStep::extension4: return push(builder_.add_extension(program_.read_number<std::uint32_t>("EXT4")));
-      case PickleStep::reduce: return call(Call::How::called, stack_.pop_many(2), "REDUCE");
-      case PickleStep::new_object: return call(Call::How::made_new, stack_.pop_many(2), "NEWOBJ");
-      case PickleStep::new_object_with_names: return call_with_names();
-      case PickleStep::instance: return call_instance();
-      case PickleStep::object: return call_object();
-      case PickleStep::build: return build();
+      case PickleStep::reduce: return push_call(Call::How::called, stack_.pop_many(2), "REDUCE");
+      case PickleStep::new_object: return push_call(Call::How::made_new, stack_.pop_many(2), "NEWOBJ");
+      case PickleStep::new_object_with_names: return push_call_with_names();
+      case PickleStep::instance: return push_instance();
+      case PickleStep::object: return push_object();
+      case PickleStep::build: return set_state();
       case PickleStep::persistent: return push(builder_.add_persistent(stack_.pop()));
       case PickleStep::persistent_line:
         return push(builder_.add_persistent(builder_.add_text(Kind::text, read_ascii_line("PERSID"))));
-      case PickleStep::get1: return stack_.push_memo(program_.read_number<std::uint8_t>("BINGET"));
-      case PickleStep::get4: return stack_.push_memo(program_.read_number<std::uint32_t>("LONG_BINGET"));
-      case PickleStep::get_line: return stack_.push_memo(read_memo_key("GET"));
-      case PickleStep::put1: return stack_.put(program_.read_number<std::uint8_t>("BINPUT"));
-      case PickleStep::put4: return stack_.put(program_.read_number<std::uint32_t>("LONG_BINPUT"));
-      case PickleStep::put_line: return stack_.put(read_memo_key("PUT"));
-      case PickleStep::memoize: return stack_.put(stack_.count_memo());
+      case PickleStep::get1: return stack_.push_from_memo(program_.read_number<std::uint8_t>("BINGET"));
+      case PickleStep::get4: return stack_.push_from_memo(program_.read_number<std::uint32_t>("LONG_BINGET"));
+      case PickleStep::get_line: return stack_.push_from_memo(read_memo_key("GET"));
+      case PickleStep::put1: return stack_.store_in_memo(program_.read_number<std::uint8_t>("BINPUT"));
+      case PickleStep::put4: return stack_.store_in_memo(program_.read_number<std::uint32_t>("LONG_BINPUT"));
+      case PickleStep::put_line: return stack_.store_in_memo(read_memo_key("PUT"));
+      case PickleStep::memoize: return stack_.store_in_memo(stack_.count_memo_keys());
       case PickleStep::protocol: return check_protocol();
       case PickleStep::frame: return program_.begin_frame(program_.read_number<std::uint64_t>("FRAME"));
       case PickleStep::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
@@ -130,9 +130,11 @@ class Machine {
   void push_list(Kind kind, std::vector<Id> items) { push(builder_.add_list(kind, std::move(items))); }
   void push_tuple(const std::vector<Id>& items) { push(builder_.add_tuple(items)); }
   void push_long(std::uint64_t length) { push(builder_.add_integer(program_.read_bytes(length, "integer"))); }
-  void append(const std::vector<Id>& items, std::string_view what) { builder_.append(stack_.top(), items, what); }
-  void add_items(const std::vector<Id>& items) { builder_.add(stack_.top(), items); }
-  void set(const std::vector<Id>& pairs, std::string_view what) { builder_.set(stack_.top(), pairs, what); }
+  void append_to_list(const std::vector<Id>& items, std::string_view what) {
+    builder_.append_to_list(stack_.top(), items, what);
+  }
+  void add_to_set(const std::vector<Id>& items) { builder_.add_to_set(stack_.top(), items); }
+  void set_pairs(const std::vector<Id>& pairs, std::string_view what) { builder_.set_pairs(stack_.top(), pairs, what); }
 
   std::vector<Id> check_pairs(std::vector<Id> items) const {
     if (items.size() % 2 != 0) program_.fail("a key without a value");
@@ -160,7 +162,8 @@ class Machine {
     return std::string(line);
   }
 
-  // Requires that the object on top is bytes. A view of bytes that may not be written to stands for these bytes.
+  // Throws unless the object on top is bytes. The step makes a view that nobody may write to; here it is the bytes
+  // themselves.
   void require_buffer() const {
     const Kind kind = result_.kind(stack_.top());
     if (kind == Kind::call || kind == Kind::persistent) program_.refuse("READONLY_BUFFER: expected bytes");
@@ -181,7 +184,7 @@ class Machine {
     push(builder_.add_line_integer(text, "LONG"));
   }
 
-  // These functions read globals, and what a pickle would do with them.
+  // These functions read globals and record calls of them.
   Id read_global() {
     if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Python's own code imports it
     const std::string_view module = program_.read_line("GLOBAL");
@@ -200,11 +203,11 @@ class Machine {
     push(builder_.add_global(result_.text(names[0]), result_.text(names[1])));
   }
 
-  void call(Call::How how, const std::vector<Id>& both, std::string_view what) {
+  void push_call(Call::How how, const std::vector<Id>& both, std::string_view what) {
     require_tuple(both[1], what);
     push(builder_.add_call(how, both[0], both[1], what));
   }
-  void call_with_names() {
+  void push_call_with_names() {
     const std::vector<Id> parts = stack_.pop_many(3);
     require_tuple(parts[1], "NEWOBJ_EX");
     if (result_.kind(parts[2]) != Kind::dict) program_.fail("NEWOBJ_EX: expected a dict of arguments");
@@ -213,12 +216,12 @@ class Machine {
     builder_.set_keywords(made, {pairs.begin(), pairs.end()});
     push(made);
   }
-  void call_instance() {
+  void push_instance() {
     const Id function = read_global();
     const Id arguments = builder_.add_tuple(stack_.pop_marked("INST"));
     push(builder_.add_call(Call::How::called, function, arguments, "INST"));
   }
-  void call_object() {
+  void push_object() {
     const std::vector<Id> parts = stack_.pop_marked("OBJ");
     if (parts.empty()) program_.fail("OBJ: there is no class");
     const Id arguments = builder_.add_tuple({parts.begin() + 1, parts.end()});
@@ -232,7 +235,7 @@ class Machine {
       program_.fail(problem);
     program_.refuse(problem);  // Python's own code takes whatever can be listed
   }
-  void build() {
+  void set_state() {
     const Id state = stack_.pop();
     builder_.set_state(stack_.top(), state);
   }
@@ -266,7 +269,7 @@ bool Pickle::is_changed_after(Id container, Id call) const {
 
 Global Pickle::global(Id id) const { return globals_[static_cast<std::size_t>(nodes_[id].first)]; }
 
-std::vector<Id> Pickle::globals() const {
+std::vector<Id> Pickle::list_globals() const {
   std::vector<Id> found;
   std::unordered_set<std::string> names;
   for (Id id = 0; id < nodes_.size(); ++id) {

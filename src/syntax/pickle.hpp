@@ -63,16 +63,16 @@ struct Call {
 class Pickle {
  public:
   Id root() const { return root_; }
-  // Returns the bytes of the program, up to and with its last step.
+  // Returns how many bytes the program has, up to and with its last step.
   std::uint64_t size() const { return size_; }
 
   // Returns the number of objects. Their ids begin at 0.
-  std::size_t objects() const { return nodes_.size(); }
+  std::size_t count_objects() const { return nodes_.size(); }
   Kind kind(Id id) const { return nodes_[id].kind; }
   // Returns the offset in the file of the step that made an object.
   std::uint64_t offset(Id id) const { return begin_ + nodes_[id].at; }
 
-  // Each requires that the object is of that kind.
+  // Each function requires an object of its kind.
   bool boolean(Id id) const { return nodes_[id].first != 0; }
   std::int64_t integer(Id id) const { return static_cast<std::int64_t>(nodes_[id].first); }
   double real(Id id) const;
@@ -85,12 +85,12 @@ class Pickle {
   bool is_changed_after(Id container, Id call) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
-  // Returns the first text with half a surrogate pair, which Python's texts may have although it is not Unicode: such
-  // texts are bytes here, as Python's UTF-8 with "surrogatepass" has them. std::nullopt if there is none.
+  // Returns the first text with half of a surrogate pair; std::nullopt if there is none. Such a text is not Unicode,
+  // but Python allows it. Here it is bytes: those of Python's UTF-8 with "surrogatepass".
   std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
 
-  // Returns the pickle's globals in order, one of each name.
-  std::vector<Id> globals() const;
+  // Returns the pickle's globals in order, only the first with each name.
+  std::vector<Id> list_globals() const;
 
  private:
   friend class Builder;
@@ -140,8 +140,8 @@ struct Partial {
 // Runs the program up to its end or its first error. Throws io.
 Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
-// Numbers and texts of protocol 0, which a pickle spells on lines, as CPython reads them (Modules/_pickle.c, and
-// Lib/pickle.py where it accepts more).
+// These functions parse numbers and texts of protocol 0, which a pickle spells on lines, as CPython does
+// (Modules/_pickle.c, and Lib/pickle.py where it accepts more).
 
 // Holds an integer of any size.
 struct LineInteger {
@@ -149,26 +149,26 @@ struct LineInteger {
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits
 };
 
-// Parses as int(text, base) does: blanks around it, a sign, single underscores between digits; base 0 takes 0x, 0o and
-// 0b, too. Ignores everything from a NUL on, as C does. Returns std::nullopt if Python refuses the text. Requires: base
+// Parses as int(text, base) does: blanks around it, a sign, single underscores between digits; with base 0 also 0x, 0o
+// and 0b. Ignores everything from a NUL on, as C does. Returns std::nullopt if Python refuses the text. Requires: base
 // is 10 or 0.
 std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned base);
 
-// Returns true for 017, which Python's C code before 3.14 reads as 15, later code as 17, and its Python code not at
-// all.
+// Returns true for a text such as 017: Python's C code before 3.14 reads it as 15, later code as 17, and Python's own
+// code refuses it.
 bool is_ambiguous_integer(std::string_view text);
 
-// Parses as float(text) does, including " 1_0.5 ", "+Infinity" and "nan". Too large a number is infinite, one too small
-// is zero. Returns std::nullopt if Python refuses the text.
+// Parses as float(text) does, including " 1_0.5 ", "+Infinity" and "nan". A number that is too large is infinite, and
+// one that is too small is zero. Returns std::nullopt if Python refuses the text.
 std::optional<double> parse_line_real(std::string_view text);
 
-// Returns the bytes between the quotes of a STRING step: \n \x41 \101 and the other escapes of bytes; an unknown escape
-// stays as it is; std::nullopt if an escape is cut off.
+// Returns the bytes between the quotes of a STRING step. Decodes \n, \x41, \101 and the other escapes of bytes, and
+// keeps unknown ones. Returns std::nullopt if an escape is cut off.
 std::optional<std::string> decode_line_string(std::string_view text);
 
-// Returns UTF-8 for the Latin-1 of a UNICODE step, with \u1234 and \U00012345. A backslash takes the character after it
-// along, so that \\u1234 holds no escape. Surrogates become three bytes each. Returns std::nullopt if an escape is cut
-// off or too large.
+// Converts the Latin-1 of a UNICODE step to UTF-8, and decodes \u1234 and \U00012345. In \\u1234 the two backslashes
+// belong together, so that it has no escape. Surrogates become three bytes each. Returns std::nullopt if an escape is
+// cut off or too large.
 std::optional<std::string> decode_line_unicode(std::string_view text);
 
 }  // namespace poise::pickle

@@ -11,7 +11,7 @@
 namespace poise::pickle {
 namespace {
 
-// The memory with which objects are charged.
+// Objects are charged with this much memory.
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
 constexpr std::uint64_t kCallBytes =
     sizeof(Call) + 176;  // includes the object that a reader makes of it, such as a tensor
@@ -36,15 +36,15 @@ Builder::Builder(Program& program, std::uint64_t begin, Pickle& result) : progra
   result_.nodes_[kTrue].first = 1;
 }
 
-Id Builder::make(Kind kind, std::uint64_t first, std::uint64_t second) {
+Id Builder::add_node(Kind kind, std::uint64_t first, std::uint64_t second) {
   program_.charge(sizeof(Node));
   result_.nodes_.push_back(
-      {first, static_cast<std::uint32_t>(second), static_cast<std::uint32_t>(program_.step_at()), kind});
+      {first, static_cast<std::uint32_t>(second), static_cast<std::uint32_t>(program_.step_offset()), kind});
   return static_cast<Id>(result_.nodes_.size() - 1);
 }
 
 Id Builder::add_integer(std::span<const std::byte> bytes) {
-  if (bytes.size() > 8) return make(Kind::wide_integer, program_.position() - bytes.size(), bytes.size());
+  if (bytes.size() > 8) return add_node(Kind::wide_integer, program_.position() - bytes.size(), bytes.size());
   const bool negative = !bytes.empty() && (bytes.back() & std::byte{0x80}) != std::byte{0};
   std::array<std::byte, 8> all;
   all.fill(negative ? std::byte{0xff} : std::byte{0});
@@ -52,7 +52,7 @@ Id Builder::add_integer(std::span<const std::byte> bytes) {
   return add_integer(load_le<std::int64_t>(all.data()));
 }
 
-Id Builder::add_real(double value) { return make(Kind::real, std::bit_cast<std::uint64_t>(value)); }
+Id Builder::add_real(double value) { return add_node(Kind::real, std::bit_cast<std::uint64_t>(value)); }
 
 Id Builder::add_line_integer(std::string_view text, std::string_view what) {
   if (is_ambiguous_integer(text))
@@ -71,29 +71,29 @@ Id Builder::add_line_real(std::string_view text) {
 Id Builder::read_text(Kind kind, std::uint64_t length) {
   const std::span<const std::byte> bytes = program_.read_bytes(length, kind == Kind::text ? "text" : "bytes");
   const std::uint64_t at = program_.position() - bytes.size();
-  if (kind != Kind::text || is_utf8(view_as_text(bytes))) return make(kind, at, bytes.size());
+  if (kind != Kind::text || is_utf8(view_as_text(bytes))) return add_node(kind, at, bytes.size());
   if (!is_utf8_but_for_surrogates(std::string(view_as_text(bytes)))) program_.fail("the text is not UTF-8");
-  return note_surrogate(make(Kind::bytes, at, bytes.size()));
+  return record_surrogate(add_node(Kind::bytes, at, bytes.size()));
 }
 
-Id Builder::note_surrogate(Id id) {
+Id Builder::record_surrogate(Id id) {
   if (!result_.lone_surrogate_) result_.lone_surrogate_ = id;
   return id;
 }
 
 Id Builder::read_string(std::uint64_t length) {
   const std::span<const std::byte> bytes = program_.read_bytes(length, "text");
-  return make(is_utf8(view_as_text(bytes)) ? Kind::text : Kind::bytes, program_.position() - bytes.size(),
-              bytes.size());
+  return add_node(is_utf8(view_as_text(bytes)) ? Kind::text : Kind::bytes, program_.position() - bytes.size(),
+                  bytes.size());
 }
 
 Id Builder::add_text(Kind kind, std::string text) {
   program_.charge(sizeof(std::string) + text.size());
   result_.made_texts_.push_back(std::move(text));
-  return make(kind, Pickle::kMade | (result_.made_texts_.size() - 1));
+  return add_node(kind, Pickle::kMade | (result_.made_texts_.size() - 1));
 }
 
-// Adds a text or, where it is not UTF-8, bytes.
+// Adds a text, or bytes if it is not UTF-8.
 Id Builder::add_checked_text(std::string text) {
   if (is_utf8(text)) return add_text(Kind::text, std::move(text));
   return add_text(Kind::bytes, std::move(text));
@@ -112,13 +112,13 @@ Id Builder::add_unicode_line(std::string_view line) {
   if (!text) program_.fail("UNICODE: an escape is cut off, or beyond U+10FFFF");
   const bool is_whole = is_utf8(*text);
   const Id id = add_checked_text(*std::move(text));
-  return is_whole ? id : note_surrogate(id);
+  return is_whole ? id : record_surrogate(id);
 }
 
 Id Builder::add_list(Kind kind, std::vector<Id> items) {
   program_.charge(kListBytes + items.size() * sizeof(Id));
-  result_.lists_.push_back({std::move(items), static_cast<std::uint32_t>(program_.step_at())});
-  return make(kind, result_.lists_.size() - 1);
+  result_.lists_.push_back({std::move(items), static_cast<std::uint32_t>(program_.step_offset())});
+  return add_node(kind, result_.lists_.size() - 1);
 }
 
 Id Builder::add_tuple(const std::vector<Id>& items) {
@@ -126,13 +126,13 @@ Id Builder::add_tuple(const std::vector<Id>& items) {
   if (items.empty()) return kEmptyTuple;
   const std::size_t begin = result_.tuples_.size();
   result_.tuples_.insert(result_.tuples_.end(), items.begin(), items.end());
-  return make(Kind::tuple, begin, items.size());
+  return add_node(Kind::tuple, begin, items.size());
 }
 
 Id Builder::add_global(std::string_view module, std::string_view name) {
   program_.charge(sizeof(Global));
   result_.globals_.push_back({module, name});
-  return make(Kind::global, result_.globals_.size() - 1);
+  return add_node(Kind::global, result_.globals_.size() - 1);
 }
 
 Id Builder::add_extension(std::uint32_t code) {
@@ -147,7 +147,7 @@ Id Builder::add_call(Call::How how, Id function, Id arguments, std::string_view 
     program_.fail(fmt::format("{}: neither a function nor a class is called", what));
   program_.charge(kCallBytes);
   result_.calls_.push_back({.how = how, .function = function, .arguments = arguments});
-  return make(Kind::call, result_.calls_.size() - 1);
+  return add_node(Kind::call, result_.calls_.size() - 1);
 }
 
 void Builder::set_keywords(Id call, std::vector<Id> pairs) {
@@ -184,27 +184,30 @@ void Builder::set_state(Id target, Id state) {
   call.state = state;
 }
 
-// Appends items to a list or set, or to a call. Without items, Python accepts any target.
-void Builder::extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
+// Appends items to a list or set, or to a call. If there are no items, does nothing, since Python then accepts any
+// target.
+void Builder::append_items(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
   program_.charge(items.size() * sizeof(Id));
   if (items.empty()) return;
   const Node& node = result_.nodes_[target];
   if (node.kind != kind && node.kind != Kind::call)
     refuse_target(target, what, kind == Kind::list ? "a list" : "a set");
   const auto index = static_cast<std::size_t>(node.first);
-  if (node.kind == kind) result_.lists_[index].changed_at = static_cast<std::uint32_t>(program_.step_at());
+  if (node.kind == kind) result_.lists_[index].changed_at = static_cast<std::uint32_t>(program_.step_offset());
   std::vector<Id>& to = node.kind == kind ? result_.lists_[index].items : result_.calls_[index].items;
   to.insert(to.end(), items.begin(), items.end());
 }
 
-void Builder::append(Id target, const std::vector<Id>& items, std::string_view what) {
-  extend(target, Kind::list, items, what);
+void Builder::append_to_list(Id target, const std::vector<Id>& items, std::string_view what) {
+  append_items(target, Kind::list, items, what);
 }
 
-void Builder::add(Id target, const std::vector<Id>& items) { extend(target, Kind::set, items, "ADDITEMS"); }
+void Builder::add_to_set(Id target, const std::vector<Id>& items) {
+  append_items(target, Kind::set, items, "ADDITEMS");
+}
 
 // Executes list[key] = value.
-void Builder::set_in_list(std::vector<Id>& list, Id key, Id value) const {
+void Builder::set_list_item(std::vector<Id>& list, Id key, Id value) const {
   const Kind kind = result_.kind(key);
   if (kind == Kind::call || kind == Kind::global || kind == Kind::persistent)
     program_.refuse("SETITEM: the index of a list is an object that a call makes");
@@ -216,7 +219,7 @@ void Builder::set_in_list(std::vector<Id>& list, Id key, Id value) const {
   list[static_cast<std::size_t>(index)] = value;
 }
 
-void Builder::set(Id target, const std::vector<Id>& pairs, std::string_view what) {
+void Builder::set_pairs(Id target, const std::vector<Id>& pairs, std::string_view what) {
   program_.charge(pairs.size() * sizeof(Id));
   if (pairs.empty()) return;
   const Node& node = result_.nodes_[target];
@@ -228,11 +231,11 @@ void Builder::set(Id target, const std::vector<Id>& pairs, std::string_view what
   }
   if (node.kind != Kind::dict && node.kind != Kind::list) refuse_target(target, what, "a dict");
   Pickle::List& list = result_.lists_[index];
-  list.changed_at = static_cast<std::uint32_t>(program_.step_at());
+  list.changed_at = static_cast<std::uint32_t>(program_.step_offset());
   if (node.kind == Kind::dict) {
     list.items.insert(list.items.end(), pairs.begin(), pairs.end());
   } else {
-    for (std::size_t i = 0; i < pairs.size(); i += 2) set_in_list(list.items, pairs[i], pairs[i + 1]);
+    for (std::size_t i = 0; i < pairs.size(); i += 2) set_list_item(list.items, pairs[i], pairs[i + 1]);
   }
 }
 

@@ -22,6 +22,7 @@ std::string_view trim_blanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
+// Removes a sign. Returns true for a minus.
 bool remove_sign(std::string_view& text) {
   const bool is_negative = text.starts_with('-');
   if (is_negative || text.starts_with('+')) text.remove_prefix(1);
@@ -41,7 +42,7 @@ std::optional<std::string> remove_underscores(std::string_view text) {
   return plain;
 }
 
-// Returns the base that a prefix names, with the prefix removed.
+// Removes a prefix such as 0x, and returns the base that it names; 10 if there is none.
 unsigned remove_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char letter = static_cast<char>(digits[1] | 0x20);
@@ -52,7 +53,8 @@ unsigned remove_base(std::string_view& digits) {
   return base;
 }
 
-// Encodes in two's complement, lowest byte first. Returns an empty text for more digits than anything but a flood has.
+// Encodes in two's complement, lowest byte first. Returns an empty text for more than 64 digits, which cost too much
+// time.
 std::string encode_wide_integer(std::string_view digits, unsigned base, bool is_negative) {
   constexpr std::size_t kMostDigits = 64;
   std::string bytes;

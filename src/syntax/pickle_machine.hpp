@@ -1,7 +1,7 @@
-// The machine that runs a pickle: its program, its stack with marks and memo, and the objects that it makes.
+// Defines the machine that runs a pickle: its program, its stack with marks and memo, and the objects that it makes.
 //
-// Two kinds of errors: invalid_file at a step where Python stops, too, so that it runs no later step; unsupported at a
-// step where Python, or one of its readers, may go on, so that nobody has seen what comes after it.
+// It throws invalid_file at a step where Python stops, too, so that Python runs no later step. It throws unsupported at
+// a step where Python, or one of its readers, may go on: Poise has not checked the steps after it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Program {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::size_t position() const { return position_; }
   // Returns the offset of the current step.
-  std::size_t step_at() const { return step_at_; }
+  std::size_t step_offset() const { return step_at_; }
 
   PickleStep read_step();
 
@@ -44,7 +44,7 @@ class Program {
   // Returns the bytes up to a line feed, and skips the line feed.
   std::string_view read_line(std::string_view what);
   bool has_lines(std::size_t count) const;
-  // Reads a signed number that is a length.
+  // Reads a length, a signed number of 32 bits. Throws invalid_file if it is negative.
   std::uint64_t read_length(std::string_view what);
   // Returns true if a step has asked for bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }
@@ -91,16 +91,16 @@ class Stack {
   std::vector<Id> pop_marked(std::string_view what);
   void drop_marked(std::string_view what);
 
-  // Puts the top into the memo.
-  void put(std::uint64_t key);
-  void push_memo(std::uint64_t key);
+  // Stores the top object in the memo.
+  void store_in_memo(std::uint64_t key);
+  void push_from_memo(std::uint64_t key);
   // Returns how many keys the memo has: the key of the next MEMOIZE.
-  std::uint64_t count_memo() const { return memo_.size() + far_memo_.size(); }
+  std::uint64_t count_memo_keys() const { return memo_.size() + far_memo_.size(); }
 
  private:
   std::size_t find_floor() const { return marks_.empty() ? 0 : marks_.back(); }
   std::size_t find_top_mark(std::string_view what) const;
-  void cut_to(std::size_t size);
+  void cut_at_mark(std::size_t size);
 
   Program& program_;
   std::vector<Id> stack_;
@@ -120,9 +120,9 @@ class Builder {
   // Requires: both outlive this; `result` is empty.
   Builder(Program& program, std::uint64_t begin, Pickle& result);
 
-  Id add_integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
-  Id add_integer(
-      std::span<const std::byte> bytes);  // little-endian, of any length; the bytes that the program read last
+  Id add_integer(std::int64_t value) { return add_node(Kind::integer, static_cast<std::uint64_t>(value)); }
+  // `bytes` are those that the program has read last: little-endian, of any length.
+  Id add_integer(std::span<const std::byte> bytes);
   Id add_real(double value);
   // These functions parse a line of the pickle and add the object.
   Id add_line_integer(std::string_view text, std::string_view what);
@@ -133,8 +133,8 @@ class Builder {
   // Adds a text of Python 2, which may be bytes.
   Id read_string(std::uint64_t length);
   Id add_text(Kind kind, std::string text);
-  // Records the first text for Pickle::lone_surrogate().
-  Id note_surrogate(Id id);
+  // Records the first such text for Pickle::lone_surrogate(). Returns `id`.
+  Id record_surrogate(Id id);
   // Adds a text in quotes, as Python 2 prints it.
   Id add_quoted_line(std::string_view line);
   // Adds a line in Latin-1, with \u1234 for characters that it does not have.
@@ -147,22 +147,22 @@ class Builder {
   // Adds a global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it
   // gets the name copyreg.extension followed by the code.
   Id add_extension(std::uint32_t code);
-  Id add_persistent(Id key) { return make(Kind::persistent, key); }
+  Id add_persistent(Id key) { return add_node(Kind::persistent, key); }
   void set_keywords(Id call, std::vector<Id> pairs);
   Id add_call(Call::How how, Id function, Id arguments, std::string_view what);
 
   void set_state(Id target, Id state);
-  void append(Id target, const std::vector<Id>& items, std::string_view what);
-  void add(Id target, const std::vector<Id>& items);
-  void set(Id target, const std::vector<Id>& pairs, std::string_view what);
+  void append_to_list(Id target, const std::vector<Id>& items, std::string_view what);
+  void add_to_set(Id target, const std::vector<Id>& items);
+  void set_pairs(Id target, const std::vector<Id>& pairs, std::string_view what);
 
  private:
   using Node = Pickle::Node;
 
-  Id make(Kind kind, std::uint64_t first, std::uint64_t second = 0);
+  Id add_node(Kind kind, std::uint64_t first, std::uint64_t second = 0);
   Id add_checked_text(std::string text);
-  void extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what);
-  void set_in_list(std::vector<Id>& list, Id key, Id value) const;
+  void append_items(Id target, Kind kind, const std::vector<Id>& items, std::string_view what);
+  void set_list_item(std::vector<Id>& list, Id key, Id value) const;
   bool is_empty_state(Id state) const;
   [[noreturn]] void refuse_target(Id target, std::string_view what, std::string_view expected) const;
 

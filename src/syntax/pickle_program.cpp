@@ -27,7 +27,7 @@ PickleStep Program::read_step() {
 }
 
 void Program::begin_frame(std::uint64_t length) {
-  if (position_ < frame_end_) refuse("a frame begins inside another one, which Python's readers take differently");
+  if (position_ < frame_end_) refuse("a frame begins inside another one, which Python's readers treat differently");
   has_run_out_ = length > bytes_.size() - position_;
   if (has_run_out_) refuse(fmt::format("a frame of {} bytes, {} are left", length, bytes_.size() - position_));
   frame_end_ = position_ + length;

@@ -51,7 +51,7 @@ std::size_t Stack::find_top_mark(std::string_view what) const {
   return marks_.back();
 }
 
-void Stack::cut_to(std::size_t size) {
+void Stack::cut_at_mark(std::size_t size) {
   stack_.resize(size);
   marks_.pop_back();
 }
@@ -59,13 +59,13 @@ void Stack::cut_to(std::size_t size) {
 std::vector<Id> Stack::pop_marked(std::string_view what) {
   const std::size_t mark = find_top_mark(what);
   std::vector<Id> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
-  cut_to(mark);
+  cut_at_mark(mark);
   return items;
 }
 
-void Stack::drop_marked(std::string_view what) { cut_to(find_top_mark(what)); }
+void Stack::drop_marked(std::string_view what) { cut_at_mark(find_top_mark(what)); }
 
-void Stack::put(std::uint64_t key) {
+void Stack::store_in_memo(std::uint64_t key) {
   program_.charge(key < memo_.size() ? 0 : kMemoBytes);
   if (key < memo_.size()) {
     memo_[static_cast<std::size_t>(key)] = top();
@@ -80,7 +80,7 @@ void Stack::put(std::uint64_t key) {
   }
 }
 
-void Stack::push_memo(std::uint64_t key) {
+void Stack::push_from_memo(std::uint64_t key) {
   if (key < memo_.size()) return push(memo_[static_cast<std::size_t>(key)]);
   const auto found = far_memo_.find(key);
   if (found == far_memo_.end()) program_.fail(fmt::format("the memo has no object {}", key));

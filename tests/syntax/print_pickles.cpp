@@ -77,7 +77,7 @@ Value object(const Pickle& pickle, Id id) {
 Attributes print(const std::vector<std::byte>& bytes) {
   const poise::pickle::Partial partial = poise::pickle::run_until_error(bytes, "pickle");
   Value::Array objects;
-  for (Id id = 0; id < partial.pickle.objects(); ++id) objects.push_back(object(partial.pickle, id));
+  for (Id id = 0; id < partial.pickle.count_objects(); ++id) objects.push_back(object(partial.pickle, id));
   if (!partial.stop)
     return {{"objects", std::move(objects)}, {"root", number(partial.pickle.root())}, {"size", partial.pickle.size()}};
   return {{"objects", std::move(objects)},

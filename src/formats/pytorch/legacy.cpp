@@ -56,7 +56,7 @@ class LegacyStorages final : public Storages {
 
   // Records the storages that the objects name, with their element types.
   void record_names(const Pickle& objects) {
-    for (Id id = 0; id < objects.objects(); ++id) {
+    for (Id id = 0; id < objects.count_objects(); ++id) {
       if (objects.kind(id) != Kind::persistent || !is_storage_key(objects, objects.persistent(id))) continue;
       const StorageName name = read_storage_name(objects, id, source_->name());
       sizes_.emplace(name.key, *compute_size(name));
