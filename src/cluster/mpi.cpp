@@ -192,7 +192,8 @@ std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
   int provided = 0;
   // A session computes on any thread of its arena, one at a time.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
-  if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("this MPI allows calls from the first thread only");
+  if (provided < MPI_THREAD_SERIALIZED)
+    throw std::runtime_error("this MPI allows calls from the first thread only: use one with MPI_THREAD_SERIALIZED");
   return std::make_unique<MpiRanks>(delay);
 }
 

@@ -139,7 +139,7 @@ class LastByte final : public ValueCheck {
 
   void report(bool complete, std::vector<BadValue>& bad) const override {
     if (!complete) return;
-    if (auto problem = find_problem_with_last(half_, byte_))
+    if (auto problem = find_last_byte_fault(half_, byte_))
       bad.push_back({Severity::error, *std::move(problem), place_});
   }
 

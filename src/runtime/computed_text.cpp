@@ -225,7 +225,7 @@ class Reader {
         parts.push_back(part.count_columns(cache) == 0 ? nullptr
                                                        : &require_rows(make_layer_name(layer, part.name), part));
         if (parts.back() == nullptr || parts.back()->shape[0] == parts.front()->shape[0]) continue;
-        fail(fmt::format("layer {}: keys of {} positions, {} of {}", layer, parts.front()->shape[0], part.name,
+        fail(fmt::format("layer {}: keys has {} positions, and {} has {}", layer, parts.front()->shape[0], part.name,
                          parts.back()->shape[0]));
       }
       cache.set_positions(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);

@@ -186,7 +186,7 @@ class Perplexity::State {
     std::vector<Window> all;
     if (stride == 0) {
       for (std::size_t begin = 0; tokens - begin >= size; begin += size) all.push_back({begin, size, size / 2 + 1});
-      if (all.empty()) refuse(fmt::format("the document has {} tokens, and a window {}", tokens, size));
+      if (all.empty()) refuse(fmt::format("the document has {} tokens, fewer than a window of {}", tokens, size));
       return all;
     }
     if (tokens < 2) refuse("the document has no token to predict: it needs two tokens or more");

@@ -33,7 +33,7 @@ class ComputedBlob final : public FloatBlob {
   ComputedBlob(std::uint64_t elements, MakeNumbers make) : FloatBlob(elements), make_(std::move(make)) {}
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override { make_(first, out); }
+  void compute_elements(std::uint64_t first, std::span<float> out) const override { make_(first, out); }
 
  private:
   MakeNumbers make_;

@@ -15,14 +15,14 @@
 namespace poise {
 namespace {
 
-// Throws an error if the scale or the codes are not valid. verify() reports the same problems.
-void require_sound(std::string_view tensor, const Affine& affine) {
+// These functions throw invalid_file for a scale, or for codes, that verify() reports as faults.
+void require_valid_scale(std::string_view tensor, const Affine& affine) {
   const auto problems = list_problems(affine);
   if (!problems.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
 }
-void require_fitting_codes(std::string_view tensor, const CodeFormat& format, std::uint64_t first,
-                           std::span<const std::byte> codes) {
+void require_valid_codes(std::string_view tensor, const CodeFormat& format, std::uint64_t first,
+                         std::span<const std::byte> codes) {
   if (const auto bad = find_bad_code(format, codes))
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
@@ -40,16 +40,16 @@ class DecodedBlob final : public FloatBlob {
   bool seekable() const override { return data_->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const Affine affine = layout_.affine()->get();
-    require_sound(name_, affine);
+    require_valid_scale(name_, affine);
     const CodeFormat format = get_code_format(dtype_, affine);
     const std::uint64_t begin = format.packed ? first / 2 : first;
     std::array<std::byte, kBlockSize + 1> bytes;
     const auto packed =
         std::span(bytes).first(static_cast<std::size_t>(format.count_bytes(first + out.size()) - begin));
     data_->read(begin, packed);
-    require_fitting_codes(name_, format, first, packed);
+    require_valid_codes(name_, format, first, packed);
     std::array<std::int16_t, kBlockSize> codes;
     unpack_codes(format, first, packed, std::span(codes).first(out.size()));
     decode_codes(affine, std::span<const std::int16_t>(codes).first(out.size()), out);
@@ -75,7 +75,7 @@ class PackedBlob final : public Blob {
     const std::uint64_t count = std::min<std::uint64_t>(2 * out.size(), data_->size() - first);
     std::vector<std::byte> codes(static_cast<std::size_t>(count));
     data_->read(first, codes);
-    require_fitting_codes(name_, format_, first, codes);
+    require_valid_codes(name_, format_, first, codes);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::byte low = codes[2 * i] & std::byte{0x0f};
       const std::byte high = 2 * i + 1 < codes.size() ? codes[2 * i + 1] << 4 : std::byte{0};
@@ -115,7 +115,7 @@ std::vector<Finding> find_affine_faults(const Tensor& tensor) {
 ValueRules make_affine_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role != "data") return rules;
-  // This does not ask for the scale itself, which may not be computed yet.
+  // This does not call get(), which may have to compute the scale.
   const AffineSource& affine = *tensor.layout.affine();
   if (part.dtype != DType::qint4) return rules;
   if (affine.packed()) {
@@ -126,7 +126,7 @@ ValueRules make_affine_rules(const Tensor& tensor, const Part& part) {
   return rules;
 }
 
-std::string name_affine_type(const Tensor& tensor) {
+std::string describe_affine_type(const Tensor& tensor) {
   return to_string(StoredType{tensor.require("data").dtype,
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
@@ -148,7 +148,7 @@ const LayoutType layouts::affine = {
     .value_rules = make_affine_rules,
     .has_float_elements = [](const Tensor&) { return true; },
     .elements = [](const Tensor& tensor) -> BlobPtr { return std::make_shared<DecodedBlob>(tensor); },
-    .stored_type = name_affine_type,
+    .stored_type = describe_affine_type,
     .is_stored_as = is_stored_as_affine,
     .same_scheme = [](const Tensor& a,
                       const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },

@@ -18,14 +18,14 @@ namespace poise {
 // code that does not fit four bits. Returns other tensors unchanged.
 Tensor pack_affine_codes(const Tensor& tensor);
 
-// Returns the same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Computed when
-// read: the first read of the scale or of a byte makes one pass over the elements to find the scale. That throws
-// unsupported, naming tensor and index, when an element is infinite or NaN. `codes`, if not null, receives the blob of
-// the codes. Requires: has_float_elements(tensor) and type.quantized().
+// Returns the same elements as `type`: an affine tensor (qint4 codes are packed), a tensor of groups, or blocks.
+// Computed when read. The first read of an affine tensor's scale or codes makes a pass over the elements to find the
+// scale; it throws unsupported, naming tensor and index, if an element is infinite or NaN. `codes`, if not null,
+// receives the blob of the codes. Requires: has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// Holds a weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
-// imatrix).
+// Holds, for each column, the weight of its squared errors: how much the model's output depends on this column
+// (llama.cpp's imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 
 // Returns the same elements in blocks. Reading throws unsupported for an element that is not finite, naming tensor and

@@ -27,13 +27,13 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
   if (tensor.shape.size() < 2)
     fail_parts(tensor, fmt::format("{} needs a matrix, found the shape {}", kBlockScaled, to_string(tensor.shape)));
   const auto* sizes = tensor.attributes.get_if<Value::Array>(kShape);
-  const auto size = [&](std::size_t i) -> std::uint64_t {
+  const auto read_size = [&](std::size_t i) -> std::uint64_t {
     const auto* number = sizes == nullptr || sizes->size() != 2 ? nullptr : (*sizes)[i].get_if<std::uint64_t>();
     if (number == nullptr || *number == 0)
       fail_parts(tensor, fmt::format("attribute {}: expected two positive integers", kShape));
     return *number;
   };
-  return make_block_scaled_layout({size(0), size(1)});
+  return make_block_scaled_layout({read_size(0), read_size(1)});
 }
 
 std::optional<std::uint64_t> count_block_scales(const Tensor& tensor) {
@@ -61,7 +61,7 @@ class BlockScaledBlob final : public FloatBlob {
   bool seekable() const override { return data_->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
     data_->read(first * sizeof(float), std::as_writable_bytes(out));
     const std::uint64_t across = ceil_div(columns_, block_.columns);
@@ -75,7 +75,7 @@ class BlockScaledBlob final : public FloatBlob {
       for (; i < end; ++i) out[i] *= scale;
     }
   }
-  void finish() const override { kept_.release(); }
+  void drop_caches() const override { kept_.release(); }
 
  private:
   BlobPtr data_;  // the numbers as float32
@@ -88,12 +88,14 @@ class BlockScaledBlob final : public FloatBlob {
 
 BlobPtr make_block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
 
-std::string name_block_scaled_type(const Tensor& tensor) {
+std::string describe_block_scaled_type(const Tensor& tensor) {
   const BlockShape& block = get_block_scaled_shape(tensor);
   return fmt::format("{}:{}x{}", tensor.require("data").shown_type(), block.rows, block.columns);
 }
 
-bool is_same_shape(const Tensor& a, const Tensor& b) { return get_block_scaled_shape(a) == get_block_scaled_shape(b); }
+bool have_same_block_shape(const Tensor& a, const Tensor& b) {
+  return get_block_scaled_shape(a) == get_block_scaled_shape(b);
+}
 bool is_shape_attribute(std::string_view attribute) { return attribute == kShape; }
 
 }  // namespace
@@ -106,8 +108,8 @@ const LayoutType layouts::block_scaled = {
     .needs_known_parts = true,
     .has_float_elements = has_known_types,
     .elements = make_block_scaled_elements,
-    .stored_type = name_block_scaled_type,
-    .same_scheme = is_same_shape,
+    .stored_type = describe_block_scaled_type,
+    .same_scheme = have_same_block_shape,
     .is_scheme_attribute = is_shape_attribute,
 };
 

@@ -100,16 +100,16 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     encode_rows(first, count, memory.numbers.data(), out);
     // Squares of finite float32 numbers fit float64.
-    const QuantizationError error = measure(count, memory, out);
-    if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
+    const QuantizationError error = measure_error(count, memory, out);
+    if (!std::isfinite(error.squared_values)) refuse_non_finite_element(first, memory);
     if (uses_importance() || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
-      require_numbers(first, count, memory, out);
+      check_decoded_blocks(first, count, memory, out);
     if (loss != nullptr) loss->merge(error);
   }
 
   bool uses_importance() const { return importance_ != nullptr && type_.uses_importance; }
 
-  // Returns how many rows share weights: each stacked matrix may have its own. Requires: there are weights.
+  // Returns how many rows share weights, since each stacked matrix may have its own. Requires: there are weights.
   std::uint64_t count_rows_of_matrix() const { return rows_ / (importance_->size() / row_); }
   const float* get_weights(std::uint64_t row) const {
     return importance_->data() + row / count_rows_of_matrix() * row_;
@@ -133,14 +133,14 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
   }
 
-  [[noreturn]] void refuse_numbers(std::uint64_t first, const Memory& memory) const {
+  [[noreturn]] void refuse_non_finite_element(std::uint64_t first, const Memory& memory) const {
     const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
     refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
   }
 
-  // Throws an error if a block would decode to zeros, infinity or NaN, because its scale cannot represent its numbers,
-  // or the search for the scale has overflowed float32.
-  void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
+  // Throws an error if a block would decode to zeros, far smaller numbers, infinity or NaN, because its scale cannot
+  // represent its numbers, or the search for the scale has overflowed float32.
+  void check_decoded_blocks(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
     memory.decoded.resize(count * row_);
     type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());
     for (std::size_t begin = 0; begin < count * row_; begin += type_.elements) {
@@ -164,8 +164,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     return false;
   }
 
-  // Returns true if the largest number of a block becomes a small part of itself: its square can overflow in the search
-  // for a scale, and the scales of nvfp4 have a greatest number.
+  // Returns true if the largest number of a block becomes far smaller. Its square can overflow in the search for a
+  // scale, or the scale can be larger than those of nvfp4 may be.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
     constexpr float kLeastPart = 1.0F / 64;
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
@@ -181,7 +181,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
                        uses_importance() ? ", with these weights of the importance matrix" : ""));
   }
 
-  QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {
+  QuantizationError measure_error(std::size_t count, Memory& memory, const std::byte* blocks) const {
     QuantizationError error;
     memory.decoded.resize(row_);
     for (std::size_t r = 0; r < count; ++r) {
@@ -238,7 +238,7 @@ class BlockDecodedBlob final : public Blob {
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
 // Returns true if Poise can decode blocks of the tensor's type.
-bool has_numbers(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
+bool can_decode_blocks(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr make_block_elements(const Tensor& tensor) {
   check_block_parts(tensor);
@@ -248,11 +248,11 @@ BlobPtr make_block_elements(const Tensor& tensor) {
 
 ValueRules make_block_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
-  if (part.role == "data" && has_numbers(tensor)) rules.blocks = get_block_type(tensor.layout);
+  if (part.role == "data" && can_decode_blocks(tensor)) rules.blocks = get_block_type(tensor.layout);
   return rules;
 }
 
-std::string name_block_type(const Tensor& tensor) { return std::string(get_block_type(tensor.layout)->name); }
+std::string describe_block_type(const Tensor& tensor) { return std::string(get_block_type(tensor.layout)->name); }
 
 bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) {
   return get_block_type(type) == get_block_type(tensor.layout);
@@ -273,9 +273,9 @@ const LayoutType layouts::blocks = {
     .read = read_blocks,
     .check = check_block_parts,
     .value_rules = make_block_rules,
-    .has_float_elements = has_numbers,
+    .has_float_elements = can_decode_blocks,
     .elements = make_block_elements,
-    .stored_type = name_block_type,
+    .stored_type = describe_block_type,
     .is_stored_as = is_stored_as_blocks,
 };
 

@@ -43,12 +43,12 @@ class Grid {
                     fmt::format("its {} parts do not form a grid, so Poise cannot join them", boxes.size()));
     }
     boxes_.assign(static_cast<std::size_t>(cells), kNoBox);
-    for (std::size_t i = 0; i < boxes.size(); ++i) fill(boxes[i], static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < boxes.size(); ++i) mark_cells(boxes[i], static_cast<std::uint32_t>(i));
     if (std::ranges::find(boxes_, kNoBox) != boxes_.end()) fail("its parts do not cover all elements");
   }
 
-  // Returns the box that has the element at these indices.
-  std::size_t find(const Shape& indices) const {
+  // Returns the number of the box that has the element at these indices.
+  std::size_t find_box(const Shape& indices) const {
     std::size_t cell = 0;
     for (std::size_t d = 0; d < edges_.size(); ++d) cell = cell * (edges_[d].size() - 1) + find_interval(d, indices[d]);
     return boxes_[cell];
@@ -60,7 +60,7 @@ class Grid {
     return static_cast<std::size_t>(std::upper_bound(edges.begin(), edges.end(), index) - edges.begin()) - 1;
   }
 
-  void fill(const Box& box, std::uint32_t number) {
+  void mark_cells(const Box& box, std::uint32_t number) {
     Shape first(edges_.size());
     Shape last(edges_.size());
     for (std::size_t d = 0; d < edges_.size(); ++d) {
@@ -131,12 +131,12 @@ class BoxBlob final : public Blob {
       indices[d] = rest % shape_[d];
       rest /= shape_[d];
     }
-    const std::size_t number = grid_.find(indices);
+    const std::size_t number = grid_.find_box(indices);
     const Box& box = boxes_[number];
-    // Elements are contiguous in the tensor and in the box within the innermost dimensions that the box has whole, and
-    // one more.
+    // A run extends over the innermost dimensions that the box has whole, and the next one: within these, elements are
+    // contiguous both in the tensor and in the box.
     std::uint64_t at = 0;        // the index of the element in the box
-    std::uint64_t stride = 1;    // the distance of neighbours along this dimension, in the box
+    std::uint64_t stride = 1;    // the distance of neighbours in the box along dimension `d`
     std::uint64_t inner = 0;     // elements of the run's dimensions before `at`
     std::uint64_t elements = 1;  // the number of elements from `at` to the end of the run
     bool is_whole = true;        // true if the box has all inner dimensions whole
@@ -162,7 +162,7 @@ class BoxBlob final : public Blob {
 };
 
 // Throws an error if a box lies outside of the tensor, or its blob has another size.
-void require_inside(const Shape& shape, const Box& box, unsigned item_bytes) {
+void check_box(const Shape& shape, const Box& box, unsigned item_bytes) {
   if (box.offsets.size() != shape.size() || box.sizes.size() != shape.size())
     fail(fmt::format("a part has {} dimensions, expected {}", box.offsets.size(), shape.size()));
   std::uint64_t bytes = item_bytes;
@@ -180,7 +180,7 @@ void require_inside(const Shape& shape, const Box& box, unsigned item_bytes) {
 }  // namespace
 
 BlobPtr make_box_blob(const Shape& shape, std::vector<Box> boxes, unsigned item_bytes) {
-  for (const Box& box : boxes) require_inside(shape, box, item_bytes);
+  for (const Box& box : boxes) check_box(shape, box, item_bytes);
   // Ranks without a share save empty boxes.
   std::erase_if(boxes, [](const Box& box) { return std::ranges::find(box.sizes, 0U) != box.sizes.end(); });
   if (std::ranges::find(shape, 0U) != shape.end()) return make_memory_blob({}, "");

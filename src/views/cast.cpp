@@ -59,7 +59,7 @@ class CastBlob final : public LossyBlob<CastStats> {
       return widen_mapped(*all, offset, out, loss);
     Block block(*this, loss != nullptr);
     read_units(offset, out, to_bytes_, kBlockSize,
-               [&](std::uint64_t first, std::size_t count) { return block.make(first, count, stats); });
+               [&](std::uint64_t first, std::size_t count) { return block.convert_block(first, count, stats); });
   }
 
  private:
@@ -68,7 +68,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     return from_bits_ < 8 ? element % (8 / from_bits_) : 0;
   }
 
-  // Returns true if whole float32 numbers can be widened straight into `out`, which is aligned for them.
+  // Returns true if elements can be widened straight into `out`: it is aligned, and has whole float32 numbers.
   bool can_widen_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
     return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 &&
@@ -101,15 +101,15 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     // Returns the converted bytes of elements from `element` on. Requires: at most kBlockSize.
-    std::span<const std::byte> make(std::uint64_t element, std::size_t count, CastStats& stats) {
-      const std::byte* const elements = fetch(element, count);
+    std::span<const std::byte> convert_block(std::uint64_t element, std::size_t count, CastStats& stats) {
+      const std::byte* const elements = read_elements(element, count);
       if (counts_) stats.not_finite += blob_.count_not_finite(elements, count);
-      convert(elements, element, count, stats);
+      convert_elements(elements, element, count, stats);
       return std::span<const std::byte>(result_).first(count * blob_.to_bytes_);
     }
 
    private:
-    const std::byte* fetch(std::uint64_t element, std::size_t count) {
+    const std::byte* read_elements(std::uint64_t element, std::size_t count) {
       const std::uint64_t offset = locate_byte(element, blob_.from_bits_);
       if (const auto all = blob_.data_->map()) return all->data() + offset;
       const std::uint64_t end = locate_byte(element + count - 1, blob_.from_bits_) + std::max(blob_.from_bits_ / 8, 1U);
@@ -118,7 +118,7 @@ class CastBlob final : public LossyBlob<CastStats> {
       return part.data();
     }
 
-    void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
+    void convert_elements(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
       const std::size_t done = blob_.from_ == DType::f64
                                    ? convert_f64(in, count, stats)
                                    : convert_small(in, count, blob_.find_place_in_byte(first), stats);
@@ -164,7 +164,8 @@ class CastBlob final : public LossyBlob<CastStats> {
       return static_cast<double>(decode_float(blob_.to_, code));
     }
 
-    // Throws unsupported. `value` is float64, since it may not fit float32.
+    // Throws unsupported. `value` is the element if it is float64, else 0. If it fits float32, the error
+    // has the remedy f32.
     [[noreturn]] void refuse_overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
@@ -176,7 +177,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     const CastBlob& blob_;
-    bool counts_;  // true to count numbers that are not finite
+    bool counts_;  // true if it counts numbers that are not finite
     std::vector<std::byte> source_;
     std::vector<float> floats_;
     std::vector<std::byte> result_;

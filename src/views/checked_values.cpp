@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-bool is_checked(const ValueRules& rules) {
+bool needs_checks(const ValueRules& rules) {
   return rules.dtype == DType::boolean || rules.last_half != ValueRules::LastHalf::used ||
          rules.codes != ValueRules::ByteCodes::any;
 }
@@ -29,7 +29,7 @@ class CheckedValues final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     blob_->read(offset, out);
-    check(offset, out);
+    check_values(offset, out);
   }
 
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(*this); }
@@ -40,7 +40,7 @@ class CheckedValues final : public Blob {
     explicit Stream(const CheckedValues& values) : values_(values), stream_(values.blob_->stream()) {}
     std::size_t read(std::span<std::byte> out) override {
       const std::size_t count = stream_->read(out);
-      values_.check(position_, out.first(count));
+      values_.check_values(position_, out.first(count));
       position_ += count;
       return count;
     }
@@ -53,7 +53,7 @@ class CheckedValues final : public Blob {
   };
 
   // Throws an error for an invalid value. Every value that is checked takes one byte.
-  void check(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  void check_values(std::uint64_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
     if (rules_.dtype == DType::boolean) {
       if (const BadValues bad = find_bad_values(rules_.dtype, bytes); bad.count > 0)
@@ -64,7 +64,7 @@ class CheckedValues final : public Blob {
     }
     const std::uint64_t end = offset + bytes.size();
     if (end != size()) return;
-    if (const auto problem = find_problem_with_last(rules_.last_half, bytes.back())) fail(*problem, end - 1);
+    if (const auto problem = find_last_byte_fault(rules_.last_half, bytes.back())) fail(*problem, end - 1);
   }
 
   [[noreturn]] void fail(const std::string& problem, std::uint64_t byte) const {
@@ -80,14 +80,15 @@ class CheckedValues final : public Blob {
 }  // namespace
 
 bool has_checked_values(const Tensor& tensor) {
-  return std::ranges::any_of(tensor.parts, [&](const Part& part) { return is_checked(get_value_rules(tensor, part)); });
+  return std::ranges::any_of(tensor.parts,
+                             [&](const Part& part) { return needs_checks(get_value_rules(tensor, part)); });
 }
 
 Tensor add_value_checks(const Tensor& tensor) {
   Tensor checked = tensor;
   for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
     const Part& part = tensor.parts[i];
-    if (const ValueRules rules = get_value_rules(tensor, part); is_checked(rules))
+    if (const ValueRules rules = get_value_rules(tensor, part); needs_checks(rules))
       checked.parts[i].blob = std::make_shared<CheckedValues>(tensor, part, rules);
   }
   return checked;

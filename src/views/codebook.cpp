@@ -46,7 +46,7 @@ class CodebookBlob final : public FloatBlob {
   bool seekable() const override { return data_->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const auto loaded = kept_.get([this] { return std::make_shared<const Loaded>(codebook_, scales_); });
     std::vector<std::byte> bytes(static_cast<std::size_t>((first + out.size() + 1) / 2 - first / 2));
     data_->read(first / 2, bytes);
@@ -56,7 +56,7 @@ class CodebookBlob final : public FloatBlob {
       out[i] = loaded->codebook.at<float>(pair >> 4 * (element % 2) & 15U) * loaded->scales.at<float>(element / block_);
     }
   }
-  void finish() const override { kept_.release(); }
+  void drop_caches() const override { kept_.release(); }
 
  private:
   struct Loaded {
@@ -80,8 +80,10 @@ ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
 }
 
 BlobPtr make_codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
-std::string name_codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", get_codebook_block(tensor)); }
-bool is_same_block(const Tensor& a, const Tensor& b) { return get_codebook_block(a) == get_codebook_block(b); }
+std::string describe_codebook_type(const Tensor& tensor) {
+  return fmt::format("codebook4:{}", get_codebook_block(tensor));
+}
+bool have_same_block_size(const Tensor& a, const Tensor& b) { return get_codebook_block(a) == get_codebook_block(b); }
 bool is_block_attribute(std::string_view attribute) { return attribute == kBlock; }
 
 }  // namespace
@@ -95,8 +97,8 @@ const LayoutType layouts::codebook = {
     .value_rules = make_codebook_rules,
     .has_float_elements = has_known_types,
     .elements = make_codebook_elements,
-    .stored_type = name_codebook_type,
-    .same_scheme = is_same_block,
+    .stored_type = describe_codebook_type,
+    .same_scheme = have_same_block_size,
     .is_scheme_attribute = is_block_attribute,
 };
 

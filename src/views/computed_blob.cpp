@@ -33,14 +33,14 @@ class FiniteBlob final : public Blob {
     if (bad.count == 0) return;
     for (std::size_t i = bad.first * sizeof(float); i < whole.size(); i += sizeof(float)) {
       if (!std::isinf(load_le<float>(whole.data() + i))) continue;
-      if (have_infinities()) return;
+      if (inputs_have_infinities()) return;
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: element {} is too large for f32", what_, (offset + skipped + i) / sizeof(float)));
     }
   }
 
  private:
-  bool have_infinities() const {
+  bool inputs_have_infinities() const {
     return *infinities_.get(
         [this] { return std::make_shared<const bool>(std::ranges::any_of(inputs_, has_infinity)); });
   }

@@ -1,4 +1,4 @@
-// Blobs whose bytes are computed when they are read.
+// Declares blobs whose bytes are computed when they are read.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class LoadedBlob {
   T at(std::uint64_t index) const {
     return load_le<T>(bytes().data() + index * sizeof(T));
   }
-  // Requires: the number is not negative.
+  // Returns an integer as an index. Requires: it is not negative.
   template <typename T>
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));
@@ -92,17 +92,17 @@ class FloatBlob : public Blob {
     const bool is_last = offset + out.size() == size();
     std::array<float, kBlockSize> numbers;
     read_units(offset, out, sizeof(float), kBlockSize, [&](std::uint64_t first, std::size_t count) {
-      make(first, std::span(numbers).first(count));
+      compute_elements(first, std::span(numbers).first(count));
       return std::as_bytes(std::span(numbers).first(count));
     });
-    if (is_last) finish();
+    if (is_last) drop_caches();
   }
 
  protected:
   // Computes the elements from `first` on, at most kBlockSize of them.
-  virtual void make(std::uint64_t first, std::span<float> out) const = 0;
+  virtual void compute_elements(std::uint64_t first, std::span<float> out) const = 0;
   // Drops caches. read() calls this when it has read the last element.
-  virtual void finish() const {}
+  virtual void drop_caches() const {}
 
  private:
   std::uint64_t elements_;
@@ -112,7 +112,7 @@ class FloatBlob : public Blob {
 template <typename Loss>
 class LossyBlob : public Blob {
  public:
-  // Does what read() does, and adds the loss of the elements that these bytes belong to. `loss` may be null.
+  // Reads as read() does, and adds the loss of the elements that these bytes belong to. `loss` may be null.
   virtual void read_measured(std::uint64_t offset, std::span<std::byte> out, Loss* loss) const = 0;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }

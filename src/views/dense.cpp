@@ -61,8 +61,8 @@ bool has_scales(const Tensor& tensor) {
          std::ranges::any_of(tensor.parts, is_float);
 }
 
-// Returns the elements, computed when they are read. Reading throws for an element that is infinite although all scales
-// are finite.
+// Returns the elements, computed when they are read. Reading throws unsupported if one becomes infinite, but no number
+// of the parts is.
 BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
@@ -78,8 +78,8 @@ bool has_enormous_numbers(const Part& part) {
   return may_have && has_number(part, [](float number) { return std::abs(number) > kEnormous; });
 }
 
-// Returns the elements as float32.
-BlobPtr make_numbers(const Tensor& tensor) {
+// Returns the elements as float32. Throws unsupported if Poise cannot decode them.
+BlobPtr make_float32_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: it is stored as {}, which Poise cannot decode to floating-point numbers",
@@ -156,17 +156,18 @@ Tensor make_dense_tensor(const Tensor& tensor) {
 }
 
 std::vector<float> values(const Tensor& tensor) {
-  const BlobPtr numbers = make_numbers(tensor);
+  const BlobPtr numbers = make_float32_numbers(tensor);
   std::vector<float> result(static_cast<std::size_t>(tensor.elements()));
   read_fully(*numbers->stream(), std::as_writable_bytes(std::span(result)));
   return result;
 }
 
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out) {
-  const BlobPtr numbers = make_numbers(tensor);
+  const BlobPtr numbers = make_float32_numbers(tensor);
   if (first > tensor.elements() || out.size() > tensor.elements() - first) {
-    throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {} elements from element {}: there are {}",
-                                                     tensor.name, out.size(), first, tensor.elements()));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("tensor {}: cannot read {} elements from element {} on: the tensor has {}", tensor.name,
+                            out.size(), first, tensor.elements()));
   }
   if (!out.empty()) numbers->read(first * sizeof(float), std::as_writable_bytes(out));
 }
@@ -174,8 +175,8 @@ void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements) {
   static_assert(std::endian::native == std::endian::little);  // the byte order of files
   if (element_count(shape) != elements.size()) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("tensor {}: {} elements for a shape of {}", name, elements.size(), to_string(shape)));
+    throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {} elements do not fill the shape {}", name,
+                                                     elements.size(), to_string(shape)));
   }
   std::vector<std::byte> bytes(elements.size() * sizeof(float));
   if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());

@@ -1,5 +1,5 @@
-// Returns the elements of a tensor of any layout and type as a row-major array of one floating-point type, cast in
-// chunks when they are read.
+// Returns the elements of any tensor as a row-major array of one floating-point type. They are cast in chunks when they
+// are read.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>*
 Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
 // Throws, as reading a quantized tensor does, if one of its numbers is infinite but no number of its parts is. Reads
-// the parts with scales, and the other parts only if a scale is enormous.
+// the parts that may have enormous numbers, and decodes the tensor only if they do.
 void require_finite_numbers(const Tensor& tensor);
 
 }  // namespace poise

@@ -57,15 +57,15 @@ class BoxCopy {
     closest_ = static_cast<std::size_t>(std::ranges::min_element(box, is_closer) - box.begin());
   }
 
-  void copy(const std::byte* from, std::byte* to) const { copy_from(0, from, to); }
+  void copy(const std::byte* from, std::byte* to) const { copy_dimension(0, from, to); }
 
  private:
-  void copy_from(std::size_t d, const std::byte* from, std::byte* to) const {
+  void copy_dimension(std::size_t d, const std::byte* from, std::byte* to) const {
     const std::size_t last = box_.size() - 1;
     if (d == closest_ && d != last) ++d;
     if (d < last) {
       for (std::uint64_t i = 0; i < box_[d].count; ++i)
-        copy_from(d + 1, move_position(from, i, box_[d].stride), to + i * to_strides_[d]);
+        copy_dimension(d + 1, move_position(from, i, box_[d].stride), to + i * to_strides_[d]);
     } else if (closest_ == last) {
       Items<kItem>::copy_row(from, box_[last], to);
     } else {
@@ -78,15 +78,15 @@ class BoxCopy {
   std::size_t closest_;  // the dimension with the smallest stride
 };
 
-// Copies elements whose size has no specialized loop.
-void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
+// Copies elements whose size has no specialized loop. Moves `to` to the end of the copy.
+void copy_any_size(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
   if (box.empty()) {
     std::memcpy(to, from, item);
     to += item;
     return;
   }
   for (std::uint64_t i = 0; i < box[0].count; ++i)
-    copy_any(box.subspan(1), item, move_position(from, i, box[0].stride), to);
+    copy_any_size(box.subspan(1), item, move_position(from, i, box[0].stride), to);
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte*
     case 4: return BoxCopy<4>(box).copy(from, to);
     case 8: return BoxCopy<8>(box).copy(from, to);
     case 16: return BoxCopy<16>(box).copy(from, to);
-    default: copy_any(box, item, from, to);
+    default: copy_any_size(box, item, from, to);
   }
 }
 

@@ -10,17 +10,17 @@
 namespace poise {
 namespace {
 
-bool is_of_whole_bytes(const Tensor& tensor) {
+bool has_whole_bytes(const Tensor& tensor) {
   return tensor.layout == Layout::dense && info(tensor.require("data").dtype).bits % 8 == 0;
 }
 
-// Returns true if each part stores the rows one after the other, and each row takes the same whole number of bytes.
+// Returns true if each part stores the rows one after the other, each in the same whole number of bytes.
 bool has_rows_in_order(const Tensor& tensor) {
   const bool is_matrix = tensor.shape.size() > 1;  // a vector's elements share blocks
   if (get_block_type(tensor.layout) != nullptr)
     return is_matrix && get_block_direction(tensor.layout) == BlocksAlong::rows;
   if (is_mxfp4(tensor)) return is_matrix;
-  if (is_of_whole_bytes(tensor)) return true;
+  if (has_whole_bytes(tensor)) return true;
   const std::size_t last = tensor.shape.size() - 1;
   const std::uint64_t columns = *element_count(Shape(tensor.shape.begin() + 1, tensor.shape.end()));
   if (tensor.layout == Layout::affine) return columns * info(tensor.require("data").dtype).bits % 8 == 0;
@@ -46,7 +46,7 @@ Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows) {
 }
 
 Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns) {
-  const bool is_movable = is_of_whole_bytes(matrix) || get_block_direction(matrix.layout) == BlocksAlong::columns;
+  const bool is_movable = has_whole_bytes(matrix) || get_block_direction(matrix.layout) == BlocksAlong::columns;
   return transpose_view(keep_first_rows(transpose_view(is_movable ? matrix : make_dense_numbers(matrix)), columns));
 }
 

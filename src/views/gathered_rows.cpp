@@ -13,7 +13,7 @@ namespace poise {
 namespace {
 
 constexpr std::uint64_t kSlabBytes = 64 << 20;
-constexpr std::size_t kMostPlaces = 1 << 16;  // boxes of a pass over a stream
+constexpr std::size_t kMostPlaces = 1 << 16;  // the number of rows that a pass over a stream gathers, at most
 
 class GatheredRowsBlob final : public FloatBlob {
  public:
@@ -28,7 +28,7 @@ class GatheredRowsBlob final : public FloatBlob {
   }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     while (!out.empty()) {
       const auto row = static_cast<std::size_t>(first / columns_);
       const std::uint64_t column = first % columns_;
@@ -38,7 +38,7 @@ class GatheredRowsBlob final : public FloatBlob {
     }
   }
 
-  void finish() const override {
+  void drop_caches() const override {
     const std::scoped_lock lock(mutex_);
     slab_.reset();
   }
@@ -57,8 +57,8 @@ class GatheredRowsBlob final : public FloatBlob {
     std::size_t count = std::min<std::uint64_t>(columns_ - column, out.size());
     if (places.size() == 1) {
       const RowSource place = places.front();
-      for (std::uint32_t next = 1; count < out.size() && row + next < rows_.size() && follows(row + next, place, next);
-           ++next)
+      for (std::uint32_t next = 1;
+           count < out.size() && row + next < rows_.size() && is_next_row(row + next, place, next); ++next)
         count = std::min<std::uint64_t>(count + columns_, out.size());
       read_elements(place, column, out.first(count));
       return count;
@@ -73,7 +73,7 @@ class GatheredRowsBlob final : public FloatBlob {
     return count;
   }
 
-  bool follows(std::size_t row, const RowSource& place, std::uint32_t distance) const {
+  bool is_next_row(std::size_t row, const RowSource& place, std::uint32_t distance) const {
     return rows_[row].size() == 1 && rows_[row].front().matrix == place.matrix &&
            rows_[row].front().row == place.row + distance;
   }
@@ -94,13 +94,13 @@ class GatheredRowsBlob final : public FloatBlob {
     const std::scoped_lock lock(mutex_);
     if (slab_ == nullptr || row < slab_->begin || row >= slab_->end) {
       slab_.reset();
-      slab_ = std::make_shared<const Slab>(gather(row));
+      slab_ = std::make_shared<const Slab>(gather_slab(row));
     }
     return slab_;
   }
 
-  // Gathers the rows from `begin` on: as many as have kSlabBytes in all matrices together, but at least one.
-  Slab gather(std::size_t begin) const {
+  // Gathers the rows from `begin` on whose places fit kSlabBytes and kMostPlaces, but at least one row.
+  Slab gather_slab(std::size_t begin) const {
     const std::uint64_t row_bytes = columns_ * sizeof(float);
     const std::uint64_t most = std::min<std::uint64_t>(kSlabBytes / row_bytes, kMostPlaces);
     std::size_t end = begin + 1;

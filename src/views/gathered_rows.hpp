@@ -18,7 +18,7 @@ struct RowSource {
   friend bool operator==(const RowSource&, const RowSource&) = default;
 };
 
-// Lists the places of each row of a result.
+// Lists, for each row of a result, the rows that make it.
 class RowSources {
  public:
   // Appends a row, which is the mean of the rows at these places. Requires: at least one.
@@ -39,7 +39,7 @@ class RowSources {
   std::vector<std::size_t> ends_;  // the end of each row's places
 };
 
-// Returns these rows as float32 numbers, decoded when they are read. The mean of several rows is added in float64.
+// Returns these rows as float32 numbers, decoded when they are read. A mean of several rows is computed in float64.
 // Takes constant memory: for matrices that can only be read from front to back it keeps 64 MiB of rows, and makes a
 // pass over each matrix for every 64 MiB. The first axis of a matrix counts its rows; an element of a vector is a row.
 // Requires: matrices with floating-point elements, whose shapes differ in the first axis at most; places inside.

@@ -49,8 +49,8 @@ class CodeWords {
 
   std::uint64_t at(std::uint64_t element) const {
     if (flat_) return extract_code(element / per_word_, static_cast<unsigned>(element % per_word_));
-    // Neighbours along another axis share a word: the words have the order that the codes would have if that axis were
-    // shorter.
+    // Neighbours along another axis share a word. The words are in row-major order, and have fewer places along that
+    // axis.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;
@@ -93,7 +93,7 @@ std::vector<float> read_numbers(const Part& part) {
   return numbers;
 }
 
-// Finds the scale, the zero point and the group of every element.
+// Decodes codes with the scales and zero points of their groups.
 class GroupNumbers {
  public:
   // `index` (u32) has the group of each index along the axis; null if the elements of a group are neighbours.
@@ -154,7 +154,7 @@ class GroupDecodedBlob final : public FloatBlob {
       : FloatBlob(tensor.elements()), tensor_(tensor), index_(std::move(index)) {}
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const auto decoded = decoded_.get([this] {
       check_group_parts(tensor_);  // a compressed part may have had no size when the file was opened
       return std::make_shared<const Decoded>(tensor_, *get_group_scheme(tensor_.layout), index_);
@@ -163,7 +163,7 @@ class GroupDecodedBlob final : public FloatBlob {
     decoded->codes.unpack(first, std::span(codes).first(out.size()));
     decoded->numbers.decode(first, std::span<const std::uint32_t>(codes).first(out.size()), out);
   }
-  void finish() const override { decoded_.release(); }
+  void drop_caches() const override { decoded_.release(); }
 
  private:
   struct Decoded {
@@ -193,7 +193,7 @@ void check_groups(const Tensor& tensor) {
   if (has_scheme(tensor)) check_group_parts(tensor);
 }
 
-std::string name_group_type(const Tensor& tensor) {
+std::string describe_group_type(const Tensor& tensor) {
   if (!has_scheme(tensor)) return std::string(layouts::groups.name);
   return fmt::format("group{}:{}", get_group_scheme(tensor.layout)->bits, get_group_scheme(tensor.layout)->group_size);
 }
@@ -204,7 +204,7 @@ bool is_stored_as_groups(const Tensor& tensor, const StoredType& type) {
   return scheme.bits == type.groups.bits && scheme.group_size == find_group_size(type.groups, tensor.shape.back());
 }
 
-bool is_same_grouping(const Tensor& a, const Tensor& b) {
+bool have_same_grouping(const Tensor& a, const Tensor& b) {
   return !has_scheme(a) || !has_scheme(b) ||
          have_same_meaning(*get_group_scheme(a.layout), *get_group_scheme(b.layout));
 }
@@ -225,9 +225,9 @@ const LayoutType layouts::groups = {
     .needs_known_parts = true,
     .has_float_elements = has_scheme,
     .elements = [](const Tensor& tensor) { return make_group_decoded_blob(tensor); },
-    .stored_type = name_group_type,
+    .stored_type = describe_group_type,
     .is_stored_as = is_stored_as_groups,
-    .same_scheme = is_same_grouping,
+    .same_scheme = have_same_grouping,
     .is_scheme_attribute = is_group_scheme_attribute,
     .type_meaning = find_group_type_meaning,
 };

@@ -37,7 +37,7 @@ struct GroupScale {
   std::uint8_t zero;
 };
 
-// Holds scales and zero points of all groups, each computed on first use. Two threads may compute the same one.
+// Computes the scale and zero point of each group on first use. Two threads may compute the same one.
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
@@ -54,9 +54,9 @@ class GroupScales {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Returns the scales of groups from `first` on in `scales`. `numbers` has their numbers. Throws unsupported for a
-    // number that is not finite or too large.
-    void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
+    // Fills `scales` with the scales of the groups from `first` on. `numbers` has the numbers of these groups. Throws
+    // unsupported for a number that is not finite or too large.
+    void get_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
       for (std::size_t i = 0; i < found.size() && all; ++i) {
@@ -65,36 +65,37 @@ class GroupScales {
         all = bits != 0;
       }
       if (all) return;
-      scales_.find(first, numbers, scales);
+      scales_.compute_scales(first, numbers, scales);
       for (std::size_t i = 0; i < found.size(); ++i) found[i].store(pack(scales[i]), std::memory_order_relaxed);
     }
 
     // Returns the scale of a group; reads its numbers if necessary.
-    GroupScale get(std::uint64_t g) {
+    GroupScale get_scale(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpack(bits);
       if (!scales_.elements_->seekable()) {
-        find_all();  // a stream can only be read from its beginning
-        return get(g);
+        compute_all();  // a stream can only be read from its beginning
+        return get_scale(g);
       }
       const auto size = static_cast<std::size_t>(scales_.groups_.size);
       std::vector<float> numbers(size);
       scales_.elements_->read(g * size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
       GroupScale scale;
-      get(g, numbers, std::span(&scale, 1));
+      get_scales(g, numbers, std::span(&scale, 1));
       return scale;
     }
 
     // Computes the missing scales.
-    void find_all() {
+    void compute_all() {
       std::call_once(all_, [this] {
-        if (!scales_.elements_->seekable()) return find_in_stream();
-        const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
-          for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
+        if (!scales_.elements_->seekable()) return compute_all_from_stream();
+        const auto compute_range = [this](const tbb::blocked_range<std::uint64_t>& range) {
+          for (std::uint64_t g = range.begin(); g < range.end(); ++g) get_scale(g);
         };
         // The task is isolated: a thread that waits here must not take other work that may ask for these scales.
-        tbb::this_task_arena::isolate(
-            [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
+        tbb::this_task_arena::isolate([&] {
+          tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), compute_range);
+        });
       });
     }
 
@@ -106,13 +107,13 @@ class GroupScales {
       return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)};
     }
 
-    void find_in_stream() {
+    void compute_all_from_stream() {
       const auto stream = scales_.elements_->stream();
       std::vector<float> numbers(static_cast<std::size_t>(scales_.groups_.size));
       for (std::uint64_t g = 0; g < scales_.count_; ++g) {
         read_fully(*stream, std::as_writable_bytes(std::span(numbers)));
         GroupScale scale;
-        get(g, numbers, std::span(&scale, 1));
+        get_scales(g, numbers, std::span(&scale, 1));
       }
     }
 
@@ -130,8 +131,8 @@ class GroupScales {
   bool seekable() const { return elements_->seekable(); }
 
  private:
-  // Finds the scales of groups from `first` on. Requires: at most kMostGroups.
-  void find(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
+  // Computes the scales of the groups from `first` on. Requires: at most kMostGroups.
+  void compute_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
     std::array<Range, kMostGroups> ranges;
     if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
       const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
@@ -144,7 +145,7 @@ class GroupScales {
     const double min = std::min(0.0, static_cast<double>(range.min));
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
-    if (scale > kLargestF16) refuse(g * groups_.size, "begins a group too large for a float16 scale");
+    if (scale > kLargestF16) refuse(g * groups_.size, "begins a group whose numbers are too large for a float16 scale");
     // A scale of 0 would lose all numbers.
     const std::uint16_t half = scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};
     const auto stored = static_cast<double>(decode_f16(half));
@@ -174,11 +175,11 @@ class GroupNumbersBlob final : public Blob {
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto table = scales_->get_table();
-    table->find_all();
+    table->compute_all();
     const bool is_last = what_ == What::zeros && offset + out.size() == size();
     std::array<std::uint16_t, 1024> numbers;
     read_units(offset, out, sizeof numbers[0], numbers.size(), [&](std::uint64_t first, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->get(first + i));
+      for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->get_scale(first + i));
       return std::as_bytes(std::span(numbers).first(count));
     });
     if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
@@ -187,7 +188,7 @@ class GroupNumbersBlob final : public Blob {
 
  private:
   // Returns a table of all zero points as float16.
-  static std::array<std::uint16_t, 256> make_zeros() {
+  static std::array<std::uint16_t, 256> make_zero_table() {
     std::array<std::uint16_t, 256> zeros{};
     for (std::size_t zero = 0; zero < zeros.size(); ++zero) zeros[zero] = encode_f16(static_cast<double>(zero));
     return zeros;
@@ -199,7 +200,7 @@ class GroupNumbersBlob final : public Blob {
 
   std::shared_ptr<const GroupScales> scales_;
   What what_;
-  std::array<std::uint16_t, 256> zeros_ = make_zeros();
+  std::array<std::uint16_t, 256> zeros_ = make_zero_table();
 };
 
 class GroupCodesBlob final : public LossyBlob<QuantizationError> {
@@ -233,35 +234,35 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // Encodes the first or the last group, which may be cut, so that only some of its numbers are given.
+  // Encodes the elements from `first` on. They may begin or end within a group.
   QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers,
                            std::byte* codes) const {
     const auto size = static_cast<std::size_t>(groups_.size);
     std::uint64_t group = first / size;
     std::array<GroupScale, kMostGroups> scales;
     QuantizationError error;
-    const auto take = [&](std::size_t groups, std::size_t count) {
+    const auto encode_next = [&](std::size_t groups, std::size_t count) {
       error.merge(encode_groups(numbers.first(count), std::span(scales).first(groups), codes));
       group += groups;
       codes += count;
       numbers = numbers.subspan(count);
     };
     if (const auto passed = static_cast<std::size_t>(first % size); passed != 0) {
-      scales[0] = table.get(group);
-      take(1, std::min(numbers.size(), size - passed));
+      scales[0] = table.get_scale(group);
+      encode_next(1, std::min(numbers.size(), size - passed));
     }
     if (const std::size_t whole = numbers.size() / size; whole != 0) {
-      table.get(group, numbers.first(whole * size), std::span(scales).first(whole));
-      take(whole, whole * size);
+      table.get_scales(group, numbers.first(whole * size), std::span(scales).first(whole));
+      encode_next(whole, whole * size);
     }
     if (!numbers.empty()) {
-      scales[0] = table.get(group);
-      take(1, numbers.size());
+      scales[0] = table.get_scale(group);
+      encode_next(1, numbers.size());
     }
     return error;
   }
 
-  // Encodes groups of one size.
+  // Encodes groups of the same number of elements, one for each scale.
   QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales,
                                   std::byte* codes) const {
     const std::size_t size = numbers.size() / scales.size();

@@ -36,25 +36,24 @@ BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 // with the place if it is known. Requires: it has an element for each index along the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
-// The layout of groups whose elements are not neighbours (indexed_groups.cpp describes the parts).
-
+// Names the layout of groups whose elements are not neighbours. indexed_groups.cpp describes the parts.
 inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1";
 
 // Returns the layout that the tensor's attributes and parts describe. Throws invalid_file (without path) naming tensor
 // and attribute when they are invalid.
 TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 
-// Holds the same numbers in groups of neighbours, with columns in the order of their groups.
+// Holds the numbers of an indexed tensor with its columns sorted by group, so that groups are neighbours.
 struct SortedGroups {
   Tensor groups;                     // a tensor of layout zt.quant_group/1
-  std::vector<std::uint32_t> order;  // the column of the matrix for each of these columns; empty: in order
+  std::vector<std::uint32_t> order;  // the original column of each sorted column; empty: in order
 };
-// Reads the index and sorts the groups. Returns std::nullopt for groups along columns, and for tensors that are not
+// Reads the index and sorts the columns. Returns std::nullopt for groups along columns, and for tensors that are not
 // matrices, or whose codes or zero points are packed so that columns cannot be reordered. Throws what checking the
 // parts throws.
 std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
-// Holds the same numbers in groups along columns.
+// Holds the numbers of an indexed tensor whose groups run along columns.
 struct RowGroups {
   Tensor groups;                     // a tensor of layout zt.quant_group/1, without the index
   std::vector<std::uint32_t> index;  // the group of each row

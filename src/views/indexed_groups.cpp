@@ -57,7 +57,7 @@ BlobPtr make_indexed_elements(const Tensor& tensor) {
   return make_group_decoded_blob(make_neighbour_groups(tensor), tensor.require(kIndex).blob);
 }
 
-// Returns true if codes, scales and zero points are rows of elements without gaps.
+// Returns true if codes, scales and zero points are rows without gaps, so that columns can be reordered.
 bool are_gapless_rows(const Tensor& groups, const GroupScheme& scheme) {
   return groups.shape.size() == 2 && groups.elements() != 0 && scheme.axis == 1 && scheme.packing_axis == 1 &&
          !scheme.high_bits_first && scheme.bits >= 2 && 8 % scheme.bits == 0 &&
@@ -66,7 +66,8 @@ bool are_gapless_rows(const Tensor& groups, const GroupScheme& scheme) {
          std::ranges::all_of(groups.parts, [](const Part& part) { return info(part.dtype).bits % 8 == 0; });
 }
 
-// Returns the size that all groups have, so that they are groups of neighbours after the columns are sorted by group.
+// Returns the largest size that divides the sizes of all groups. Columns that are sorted by group divide into groups of
+// that size; several of these may have the same scale.
 std::uint64_t find_common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
   for (const std::uint32_t group : index) ++sizes[group];
@@ -74,11 +75,13 @@ std::uint64_t find_common_size(const std::vector<std::uint32_t>& index, std::uin
                          [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
 }
 
-std::string name_indexed_type(const Tensor& tensor) {
+std::string describe_indexed_type(const Tensor& tensor) {
   return fmt::format("group{}:{}:indexed", get_scheme(tensor).bits, get_scheme(tensor).group_size);
 }
 
-bool is_same_indexed(const Tensor& a, const Tensor& b) { return have_same_meaning(get_scheme(a), get_scheme(b)); }
+bool have_same_indexed_grouping(const Tensor& a, const Tensor& b) {
+  return have_same_meaning(get_scheme(a), get_scheme(b));
+}
 
 }  // namespace
 
@@ -91,8 +94,8 @@ const LayoutType layouts::indexed_groups = {
     .check_content = check_index,
     .has_float_elements = has_known_types,
     .elements = make_indexed_elements,
-    .stored_type = name_indexed_type,
-    .same_scheme = is_same_indexed,
+    .stored_type = describe_indexed_type,
+    .same_scheme = have_same_indexed_grouping,
     .is_scheme_attribute = is_group_scheme_attribute,
 };
 

@@ -24,7 +24,7 @@ void reverse_numbers(std::span<std::byte> bytes) {
 }
 
 // Reverses the bytes of each number of `width` bytes. Requires: the bytes are whole numbers.
-void reverse_each(std::span<std::byte> bytes, unsigned width) {
+void reverse_each_number(std::span<std::byte> bytes, unsigned width) {
   switch (width) {
     case 2: return reverse_numbers<std::uint16_t>(bytes);
     case 4: return reverse_numbers<std::uint32_t>(bytes);
@@ -42,24 +42,24 @@ class SwappedStream final : public BlobStream {
 
   std::size_t best_read() const override { return stream_->best_read() / width_ * width_; }
 
-  // Reads reversed numbers. A number that is cut at the end of a call continues in the next call.
+  // Reads reversed numbers. If a call returns only some bytes of a number, the next call returns the others.
   std::size_t read(std::span<std::byte> out) override {
-    std::size_t done = copy_left(out);
+    std::size_t done = copy_remaining(out);
     if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {
       const std::size_t got = fill(whole);
-      reverse_each(whole.first(got / width_ * width_), width_);
+      reverse_each_number(whole.first(got / width_ * width_), width_);
       done += got;
     }
     if (done < out.size() && fill(number_) == width_) {
-      reverse_each(number_, width_);
+      reverse_each_number(number_, width_);
       left_ = width_;
-      done += copy_left(out.subspan(done));
+      done += copy_remaining(out.subspan(done));
     }
     return done;
   }
 
  private:
-  std::size_t copy_left(std::span<std::byte> out) {
+  std::size_t copy_remaining(std::span<std::byte> out) {
     const std::size_t count = std::min<std::size_t>(left_, out.size());
     std::copy_n(number_.end() - left_, count, out.begin());
     left_ -= static_cast<unsigned>(count);
@@ -110,11 +110,11 @@ class SwappedBlob final : public Blob {
     const std::uint64_t end = (offset + out.size() + width_ - 1) / width_ * width_;
     if (begin == offset && end == offset + out.size()) {
       blob_->read(offset, out);
-      return reverse_each(out, width_);
+      return reverse_each_number(out, width_);
     }
     std::vector<std::byte> whole(static_cast<std::size_t>(end - begin));
     blob_->read(begin, whole);
-    reverse_each(whole, width_);
+    reverse_each_number(whole, width_);
     std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(offset - begin), out.size(), out.begin());
   }
 

@@ -1,5 +1,5 @@
-// Makes blobs that change integers when they are read. Repacks codes of a matrix from the form of quantized directories
-// to that of zTensor's groups.
+// Makes blobs that change integers when they are read, and blobs that repack codes: from the form of quantized
+// directories to that of zTensor's groups.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace poise {
 // dtype is not `unknown`.
 unsigned get_number_bytes(DType dtype);
 
-// Reverses the bytes of every number of `width` bytes; returns the blob itself for width 0 and 1.
+// Returns the blob with the bytes of every number of `width` bytes reversed; the blob itself for width 0 and 1.
 BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width);
 
-// Inverts the highest bit of every byte, when read: signed bytes become unsigned ones, plus 128.
+// Returns the blob with the highest bit of every byte inverted: a signed byte becomes an unsigned one, 128 greater.
 BlobPtr make_flipped_signs_blob(BlobPtr blob);
 
 // Returns little-endian integers of 64 bits, each plus `addend`, computed when read; a sum beyond 64 bits wraps around.
@@ -34,7 +34,7 @@ struct PackedCodes {
   std::uint64_t columns = 0;  // columns of codes
   unsigned bits = 0;
   Along along = Along::rows;
-  // The position in the stream of each of the first neighbours; the pattern repeats. Empty: they are in order.
+  // order[i] is the position in the stream of the i-th neighbour; the pattern repeats. Empty: they are in order.
   std::span<const std::uint8_t> order = {};
   unsigned add = 0;             // the number added to each code, modulo 2^bits
   std::uint64_t row_bytes = 0;  // along rows: the distance of rows in bytes; 0: rows follow each other

@@ -26,7 +26,7 @@ constexpr std::array kRows = std::to_array<const LayoutType*>({
     &layouts::blocks,
 });
 
-// Returns true when type and decoded size of a part are known.
+// Returns true if the type and the decoded size of a part are known.
 bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
 
 }  // namespace
@@ -122,7 +122,7 @@ std::string describe_bad_element(DType dtype, std::uint64_t element) {
   return fmt::format("element {} is {}", element, describe_bad_value(dtype));
 }
 
-std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last) {
+std::optional<std::string> find_last_byte_fault(ValueRules::LastHalf half, std::byte last) {
   const unsigned high = std::to_integer<unsigned>(last) >> 4U;
   if (half == ValueRules::LastHalf::used || high == 0) return std::nullopt;
   if (half == ValueRules::LastHalf::unused) return "the unused half of the last byte is not zero";

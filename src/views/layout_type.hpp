@@ -1,8 +1,8 @@
 // LayoutType describes one layout: a way in which parts hold a tensor's elements.
 //
-// layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
-// verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
-// runtime/stored_form.cpp multiplies codes in their stored form.
+// To add a layout, write a file in views/ with its row, and add the row to the table in layout_type.cpp. inspect,
+// verify, convert, diff, run and zTensor 2 then use it. A format's own notation belongs in the format's folder. A row
+// in runtime/stored_form.cpp lets kernels multiply by codes in their stored form.
 #pragma once
 
 #include <compare>
@@ -59,7 +59,7 @@ struct ValueRules {
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };
 
-// Returns the rules of the tensor's layout.
+// Returns the rules that the tensor's layout has for the part.
 ValueRules get_value_rules(const Tensor& tensor, const Part& part);
 
 // Returns the format of the codes; std::nullopt for ByteCodes::any.
@@ -68,7 +68,7 @@ std::optional<CodeFormat> get_code_format(ValueRules::ByteCodes codes);
 // Returns a message such as "element 7 is not finite".
 std::string describe_bad_element(DType dtype, std::uint64_t element);
 // Returns the fault of a part's last byte, or std::nullopt if there is none.
-std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last);
+std::optional<std::string> find_last_byte_fault(ValueRules::LastHalf half, std::byte last);
 
 // Describes one layout, as a row of the table. The comment of a column that may be null gives the default.
 struct LayoutType {
@@ -124,7 +124,7 @@ extern const LayoutType mx;
 extern const LayoutType block_scaled;
 extern const LayoutType codebook;
 extern const LayoutType indexed_groups;
-extern const LayoutType blocks;  // ggml's, under many names
+extern const LayoutType blocks;  // ggml's; a tensor has the name of its block type
 extern const LayoutType other;   // unknown layouts, which are only copied
 
 }  // namespace layouts

@@ -41,9 +41,9 @@ class Factors {
       left_ = std::move(first);
     }
     columns_ = right.size() / rank_;
-    find_finite(right);
+    mark_finite(right);
     for (float& number : left_) number *= change.scale;
-    cut(right);
+    store_in_strips(right);
   }
 
   // Returns true if all numbers in the row of the left matrix and in the column of the right matrix are finite.
@@ -93,7 +93,7 @@ class Factors {
   }
 
   // Stores the right matrix in strips of kStrip columns. Requires: rank_ and columns_ are known.
-  void cut(const std::vector<float>& right) {
+  void store_in_strips(const std::vector<float>& right) {
     strips_.resize((columns_ + kStrip - 1) / kStrip * rank_ * kStrip);
     for (std::size_t k = 0; k < rank_; ++k) {
       for (std::size_t i = 0; i < columns_; ++i)
@@ -101,7 +101,7 @@ class Factors {
     }
   }
 
-  void find_finite(const std::vector<float>& right) {
+  void mark_finite(const std::vector<float>& right) {
     finite_rows_.resize(left_.size() / rank_);
     for (std::size_t row = 0; row < finite_rows_.size(); ++row)
       finite_rows_[row] = std::ranges::all_of(std::span(left_).subspan(row * rank_, rank_), is_finite);
@@ -113,8 +113,7 @@ class Factors {
 
   std::size_t rank_;
   std::size_t columns_ = 0;
-  std::vector<bool>
-      finite_rows_;  // true for rows of the left matrix without infinity and NaN, before the scale is applied
+  std::vector<bool> finite_rows_;  // true for rows of the left matrix that were finite before the scale was applied
   std::vector<bool> finite_columns_;
   std::vector<float> left_;    // [rows, rank]
   std::vector<float> strips_;  // strips of kStrip columns of the right matrix: [rank, kStrip] each; zeros fill the last
@@ -169,7 +168,7 @@ class LowRankBlob final : public FloatBlob {
   bool seekable() const override { return matrix_->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     matrix_->read(first * sizeof(float), std::as_writable_bytes(out));
     std::array<float, kBlockSize> numbers;
     const std::span<float> own = std::span(numbers).first(out.size());
@@ -177,7 +176,7 @@ class LowRankBlob final : public FloatBlob {
     sum_.add(first, out);
     sum_.check<float>(first, own, out);
   }
-  void finish() const override { sum_.release(); }
+  void drop_caches() const override { sum_.release(); }
 
  private:
   BlobPtr matrix_;

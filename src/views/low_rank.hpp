@@ -1,4 +1,4 @@
-// Adds a product of two thin matrices (LoRA) to a matrix, when it is read.
+// Adds the product of two thin matrices (LoRA) to a matrix when it is read.
 #pragma once
 
 #include <poise/tensor.hpp>
@@ -9,7 +9,7 @@ namespace poise {
 struct LowRank {
   Tensor left;
   Tensor right;
-  bool transposed = false;  // adds the transposed product: of [columns, rank] and [rank, rows]
+  bool transposed = false;  // true: the matrices are [columns, rank] and [rank, rows], and the product is transposed
   float scale = 1;
 };
 

@@ -37,7 +37,7 @@ class MxBlob final : public FloatBlob {
   bool seekable() const override { return data_.blob->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
     if (data_.dtype == DType::i8) {
       read_integers(first, out);
@@ -45,10 +45,10 @@ class MxBlob final : public FloatBlob {
       data_.blob->read(first * sizeof(float), std::as_writable_bytes(out));
     }
     for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] *=
-          factors_[std::to_integer<std::size_t>(scales->bytes()[static_cast<std::size_t>(find_scale(first + i))])];
+      out[i] *= factors_[std::to_integer<std::size_t>(
+          scales->bytes()[static_cast<std::size_t>(find_scale_index(first + i))])];
   }
-  void finish() const override { kept_.release(); }
+  void drop_caches() const override { kept_.release(); }
 
  private:
   void read_integers(std::uint64_t first, std::span<float> out) const {
@@ -57,7 +57,7 @@ class MxBlob final : public FloatBlob {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(integers[i]) * kIntegerUnit;
   }
 
-  std::uint64_t find_scale(std::uint64_t element) const {
+  std::uint64_t find_scale_index(std::uint64_t element) const {
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;
@@ -80,7 +80,9 @@ std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name)
 
 BlobPtr make_mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
 
-bool is_same_scheme(const Tensor& a, const Tensor& b) { return *get_mx_scheme(a.layout) == *get_mx_scheme(b.layout); }
+bool have_same_mx_scheme(const Tensor& a, const Tensor& b) {
+  return *get_mx_scheme(a.layout) == *get_mx_scheme(b.layout);
+}
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
@@ -173,7 +175,7 @@ const LayoutType layouts::mx = {
     .needs_known_parts = true,
     .has_float_elements = has_known_types,
     .elements = make_mx_elements,
-    .same_scheme = is_same_scheme,
+    .same_scheme = have_same_mx_scheme,
     .is_scheme_attribute = is_mx_scheme_attribute,
 };
 

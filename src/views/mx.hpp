@@ -20,20 +20,20 @@ inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 // Returns true if the layout is zt.mx/1 with four bits, and blocks of 32 run along the last axis.
 bool is_mxfp4(const Tensor& tensor);
 
-// Makes a tensor of that kind from codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of
-// 32.
+// Makes such a tensor from codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
-// Each function converts a tensor to ggml's blocks, or back, with the same numbers. Requires: is_mxfp4(), or blocks
-// along rows of that type.
+// These functions convert a tensor to ggml's blocks and back, with the same numbers. Requires: is_mxfp4(), or
+// is_mxfp4_blocks().
 Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
+// Returns true for blocks of the type mxfp4 along rows.
 bool is_mxfp4_blocks(const Tensor& tensor);
 
 // Makes ggml's blocks from codes and scales. Requires: `codes` has 16 bytes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
-// Each function returns the codes or the scales of blocks. Requires: whole blocks.
+// These functions return the codes and the scales of blocks, in the order of gpt-oss. Requires: whole blocks.
 BlobPtr extract_mxfp4_codes(BlobPtr blocks);
 BlobPtr extract_mxfp4_scales(BlobPtr blocks);
 

@@ -64,7 +64,7 @@ class Codes {
     period_bytes_ = find_byte_place(find_bit(period) / 8);
   }
 
-  // Copies bytes of codes; each is made from one byte of the words. Requires: `map` is from make_byte_map().
+  // Makes bytes of codes, each from one byte of the words. Requires: make_byte_map() made `map`.
   void copy_bytes(std::uint64_t first, const ByteMap& map, std::span<std::byte> out) const {
     const std::uint64_t width = width_ / (8 / bits_);
     std::uint64_t line = first / width;
@@ -84,7 +84,7 @@ class Codes {
       const std::uint64_t row = first / width_;
       const std::uint64_t column = first % width_;
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), width_ - column));
-      along_lines_ ? copy_line(row, column, out.first(count)) : copy_place(row, column, out.first(count));
+      along_lines_ ? copy_line(row, column, out.first(count)) : copy_across_lines(row, column, out.first(count));
       first += count;
       out = out.subspan(count);
     }
@@ -117,8 +117,8 @@ class Codes {
     }
   }
 
-  // Copies the codes of several lines at the same place.
-  void copy_place(std::uint64_t place, std::uint64_t line, std::span<std::uint8_t> out) const {
+  // Copies the codes that have the same place in consecutive lines.
+  void copy_across_lines(std::uint64_t place, std::uint64_t line, std::span<std::uint8_t> out) const {
     const Place& of_all = places_[static_cast<std::size_t>(place % places_.size())];
     const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + place / places_.size() * period_bytes_;
     for (std::uint8_t& to : out) {
@@ -160,7 +160,7 @@ std::optional<ByteMap> make_byte_map(const PackedCodes& codes, MatrixOrder order
   return map;
 }
 
-// Makes bytes of codes, each from a byte at the same place.
+// Maps each byte of `words` to the byte of codes at the same place.
 class MappedBytes final : public Blob {
  public:
   MappedBytes(BlobPtr bytes, std::uint64_t size, const ByteMap& map)
@@ -179,7 +179,7 @@ class MappedBytes final : public Blob {
   ByteMap map_;
 };
 
-// Makes codes of `bits` bits each, or float16 numbers.
+// Makes codes of `bits` bits each, or float16 numbers if `bits` is kNumbers.
 class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
@@ -206,7 +206,7 @@ class CodesBlob final : public Blob {
     const bool is_last = offset + out.size() == size_;
     while (!out.empty()) {
       const std::size_t count = std::min(out.size(), kBlockSize);
-      bits_ == kNumbers ? make_numbers(*codes, offset, out.first(count)) : pack(*codes, offset, out.first(count));
+      bits_ == kNumbers ? make_numbers(*codes, offset, out.first(count)) : pack_bytes(*codes, offset, out.first(count));
       offset += count;
       out = out.subspan(count);
     }
@@ -214,7 +214,7 @@ class CodesBlob final : public Blob {
   }
 
  private:
-  void pack(const Codes& codes, std::uint64_t offset, std::span<std::byte> out) const {
+  void pack_bytes(const Codes& codes, std::uint64_t offset, std::span<std::byte> out) const {
     if (map_) return codes.copy_bytes(offset, *map_, out);
     const unsigned per_byte = 8 / bits_;
     const std::uint64_t first = offset * per_byte;

@@ -31,9 +31,9 @@
 namespace poise {
 namespace {
 
-// Finds the clipping scale with the least squared error in a histogram of magnitudes: 2048 bins to each power of two,
-// so that a bin is narrower than any code it may fall on. Counts are integers, so the order of the threads does not
-// matter.
+// A histogram of magnitudes shows which clipping scale has the least squared error. It has 2048 bins for each power of
+// two, so that a bin is narrower than the distance between codes. Counts are integers, so the order of the threads does
+// not matter.
 
 namespace tbb = oneapi::tbb;
 
@@ -77,7 +77,7 @@ Summary make_empty_summary(bool with_bins) {
 Summary summarize_seekable(const Blob& elements, bool with_bins) {
   tbb::enumerable_thread_specific<Summary> summaries([&] { return make_empty_summary(with_bins); });
   const std::uint64_t count = elements.size() / sizeof(float);
-  const auto look_at = [&](const tbb::blocked_range<std::uint64_t>& range) {
+  const auto summarize_range = [&](const tbb::blocked_range<std::uint64_t>& range) {
     std::array<float, kBlockSize> values;
     Summary& summary = summaries.local();
     for (std::uint64_t first = range.begin(); first < range.end(); first += kBlockSize) {
@@ -89,7 +89,7 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
   };
   // The task is isolated: a thread that waits here must not take other work that may ask for this scale.
   tbb::this_task_arena::isolate(
-      [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
+      [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), summarize_range); });
   Summary all = make_empty_summary(with_bins);
   for (const Summary& summary : summaries) all.merge(summary);
   return all;
@@ -109,7 +109,7 @@ Summary summarize_stream(const Blob& elements, bool with_bins) {
   return all;
 }
 
-// Computes, from a histogram, the squared error of clipping at a magnitude.
+// Computes the squared error of clipping at a magnitude, from a histogram.
 class ClippingError {
  public:
   ClippingError(const std::vector<std::uint64_t>& bins, int levels) : levels_(static_cast<double>(levels)) {
@@ -120,7 +120,7 @@ class ClippingError {
     }
   }
 
-  double at(double clip) const {
+  double compute(double clip) const {
     const double delta = clip / levels_;
     double sum = 0;
     for (const Point& point : points_) {
@@ -139,16 +139,17 @@ class ClippingError {
   double levels_;
 };
 
-// Tries clipping magnitudes from the largest down to a thousandth of it, then finer around the best.
+// Returns the best clipping magnitude. Tries those from the largest down to a thousandth of it, then closer ones around
+// the best.
 double find_best_clip(const ClippingError& error, double largest) {
   constexpr int kStepsPerOctave = 16;
   constexpr int kOctaves = 10;
   constexpr int kRounds = 3;
   double best = largest;
-  double least = error.at(largest);
+  double least = error.compute(largest);
   const auto try_clip = [&](double clip) {
     if (clip > largest) return;
-    const double found = error.at(clip);
+    const double found = error.compute(clip);
     if (found >= least) return;
     least = found;
     best = clip;
@@ -167,8 +168,8 @@ Affine make_symmetric_scale(double largest, int levels) {
   return {.delta = static_cast<float>(largest / levels), .min = 0, .max = 0, .packed = false};
 }
 
-// Returns the scale for float32 elements, in a pass over them. Uses all threads; the result does not depend on their
-// number. Throws unsupported, naming tensor and index, when an element is infinite or NaN. Requires: type.quantized().
+// Returns the scale for float32 elements, in one pass over them. The result does not depend on the number of threads.
+// Throws unsupported, naming tensor and index, when an element is infinite or NaN. Requires: type.quantized().
 Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type) {
   const bool with_bins = type.scale == ScaleRule::least_squares;
   const Summary summary =
@@ -221,14 +222,14 @@ class Encoder {
   Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(get_code_format(dtype, affine)) {}
 
   QuantizationError encode(std::span<const float> numbers, std::span<std::byte> codes) const {
-    if (affine_.delta == 0) return encode_nothing(numbers, codes);
+    if (affine_.delta == 0) return encode_as_zeros(numbers, codes);
     if (format_.is_unsigned) return encode_range(numbers, codes);
     return quantize_linear(numbers.data(), numbers.size(), affine_.delta,
                            {-format_.largest_symmetric(), format_.largest_symmetric(), 0}, codes.data());
   }
 
  private:
-  static QuantizationError encode_nothing(std::span<const float> numbers, std::span<std::byte> codes) {
+  static QuantizationError encode_as_zeros(std::span<const float> numbers, std::span<std::byte> codes) {
     QuantizationError error;
     error.values = numbers.size();
     std::ranges::fill(codes, std::byte{0});
@@ -317,7 +318,7 @@ std::string find_row_fault(const Shape& shape, const BlockType& type) {
                      type.name);
 }
 
-// Returns all bytes, made on all processors if the blob is seekable.
+// Returns a blob with all bytes in memory. Makes them on all processors if the blob is seekable.
 BlobPtr load_into_memory(const Blob& blob, const std::string& name, Meter& meter) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(blob.size()));
   if (!blob.seekable() || bytes.empty()) {
@@ -388,7 +389,8 @@ Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, s
   if (const std::string fault = find_row_fault(shape, *blocks_type); !fault.empty()) refuse(fault);
   const auto elements = element_count(shape);
   const auto bytes = elements ? checked_mul(*elements / blocks_type->elements, blocks_type->bytes) : std::nullopt;
-  if (bytes != blocks.size()) refuse(fmt::format("{} bytes for {} {}", blocks.size(), type, to_string(shape)));
+  if (bytes != blocks.size())
+    refuse(fmt::format("{} bytes are the wrong size for {} {}", blocks.size(), type, to_string(shape)));
   BlobPtr data = make_memory_blob(std::move(blocks), name);
   return make_blocks(std::move(name), std::move(shape), *blocks_type, std::move(data));
 }

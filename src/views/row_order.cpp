@@ -63,7 +63,7 @@ class RowOrderBlob final : public Blob {
   RowOrder to_;
 };
 
-// Copies the elements of a row in the given order; a byte has several elements.
+// Copies the elements of a row in the given order. A byte has 8 / kBits elements.
 template <unsigned kBits>
 void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
   constexpr unsigned kPerByte = 8 / kBits;
@@ -78,7 +78,7 @@ void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<st
   }
 }
 
-// Copies elements of whole bytes.
+// Copies the elements of a row, which have `bytes` bytes each, in the given order.
 void gather_elements(const std::byte* row, std::size_t bytes, const std::uint32_t* order, std::span<std::byte> out) {
   for (std::size_t i = 0; i < out.size(); i += bytes) std::memcpy(out.data() + i, row + *order++ * bytes, bytes);
 }
@@ -100,13 +100,13 @@ class ColumnOrderBlob final : public Blob {
     std::vector<std::byte> made(made_bytes_);
     read_units(offset, out, made_bytes_, 1, [&](std::uint64_t first, std::size_t) {
       rows_->read(first * row_bytes_, row);
-      gather(row.data(), made);
+      reorder_row(row.data(), made);
       return std::span(made);
     });
   }
 
  private:
-  void gather(const std::byte* row, std::span<std::byte> out) const {
+  void reorder_row(const std::byte* row, std::span<std::byte> out) const {
     switch (bits_) {
       case 2: return gather_codes<2>(row, order_.data(), out);
       case 4: return gather_codes<4>(row, order_.data(), out);
@@ -136,7 +136,7 @@ Part replace_blob(const Part& part, BlobPtr blob) {
   return result;
 }
 
-bool is_stored_alike(const Tensor& tensor, const Tensor& other) {
+bool are_stored_alike(const Tensor& tensor, const Tensor& other) {
   return tensor.layout == other.layout && std::ranges::equal(tensor.parts, other.parts, {}, &Part::dtype, &Part::dtype);
 }
 
@@ -194,7 +194,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // Returns the grain of the blobs, if all have the same one and each blob is a multiple of it.
+  // Returns the grain of the blobs if all have the same one and each blob is a multiple of it, else 1.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,
@@ -226,7 +226,7 @@ class JoinedBlob final : public Blob {
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(blobs_); }
 
  private:
-  // Streams the blobs in turn, for blobs that cannot seek.
+  // Streams the blobs in turn, because some may not be seekable.
   class Stream final : public BlobStream {
    public:
     explicit Stream(const std::vector<BlobPtr>& blobs) : blobs_(blobs) {}
@@ -302,13 +302,13 @@ Tensor interleave_rows(const Tensor& stack, std::uint64_t turns) {
 
 Tensor stack_tensors(const std::vector<Tensor>& tensors) {
   const bool alike = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
-    return has_whole_rows(tensor) && !is_mxfp4(tensor) && is_stored_alike(tensor, tensors.front());
+    return has_whole_rows(tensor) && !is_mxfp4(tensor) && are_stored_alike(tensor, tensors.front());
   });
   if (!alike) {
     std::vector<Tensor> numbers;
     std::ranges::transform(tensors, std::back_inserter(numbers), make_dense_numbers);
     const bool common =
-        std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
+        std::ranges::all_of(numbers, [&](const Tensor& tensor) { return are_stored_alike(tensor, numbers.front()); });
     for (Tensor& tensor : numbers) {
       if (!common) tensor = make_dense_float32(tensor);
     }

@@ -1,4 +1,4 @@
-// Checks the rules of sparse tensors. Some follow from sizes, others need a pass over all indices.
+// Checks sparse tensors, and makes them dense. Some rules follow from sizes, others need a pass over all indices.
 #include "views/sparse.hpp"
 
 #include <algorithm>
@@ -194,7 +194,7 @@ void check_coo(const Tensor& tensor, const Report& report) {
   const std::uint64_t nonzeros = coords.bytes().size() / count_index_bytes(part) / rank;
   visit_integer(part.dtype, [&](auto zero) {
     using Coordinate = decltype(zero);
-    // Finds the first dimension in which an element is out of bounds.
+    // Returns the first dimension in which an element is out of bounds.
     const auto find_dimension_outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
@@ -301,7 +301,7 @@ BlobPtr make_sparse_elements(const Tensor& tensor) {
   return densify(has_narrow_values(tensor) ? cast_values(tensor, DType::f32) : tensor);
 }
 
-std::string name_sparse_type(const Tensor& tensor) {
+std::string describe_sparse_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
@@ -311,7 +311,7 @@ std::optional<std::string> find_sparse_type_meaning(const Part& part) {
 }
 
 template <Layout kForm>
-constexpr LayoutType make_sparse_row(std::string_view name) {
+constexpr LayoutType make_sparse_layout_type(std::string_view name) {
   return {
       .name = name,
       .read = read_sparse<kForm>,
@@ -320,7 +320,7 @@ constexpr LayoutType make_sparse_row(std::string_view name) {
       .has_float_elements = has_float_values,
       .element_type = find_sparse_type,
       .elements = make_sparse_elements,
-      .stored_type = name_sparse_type,
+      .stored_type = describe_sparse_type,
       .type_meaning = find_sparse_type_meaning,
   };
 }
@@ -374,7 +374,7 @@ class DensifiedBlob final : public Blob {
   LazyValue<const Entries> entries_;
 };
 
-void load_rows(const Tensor& tensor, std::vector<SparseEntry>& entries) {
+void load_csr_entries(const Tensor& tensor, std::vector<SparseEntry>& entries) {
   const Part& indices_part = tensor.require("indices");
   const LoadedBlob indices(indices_part.blob);
   const Part& indptr_part = tensor.require("indptr");
@@ -389,7 +389,7 @@ void load_rows(const Tensor& tensor, std::vector<SparseEntry>& entries) {
   });
 }
 
-void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
+void load_coo_entries(const Tensor& tensor, std::vector<SparseEntry>& entries) {
   const Part& part = tensor.require("coords");
   const LoadedBlob coords(part.blob);
   visit_integer(part.dtype, [&](auto zero) {
@@ -406,8 +406,8 @@ void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
 
 }  // namespace
 
-const LayoutType layouts::sparse_csr = make_sparse_row<Layout::sparse_csr>("sparse_csr");
-const LayoutType layouts::sparse_coo = make_sparse_row<Layout::sparse_coo>("sparse_coo");
+const LayoutType layouts::sparse_csr = make_sparse_layout_type<Layout::sparse_csr>("sparse_csr");
+const LayoutType layouts::sparse_coo = make_sparse_layout_type<Layout::sparse_coo>("sparse_coo");
 
 bool is_sparse(const Tensor& tensor) {
   return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
@@ -469,9 +469,9 @@ std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor) {
   validate_sparse(tensor, get_sparse_rules(tensor));
   std::vector<SparseEntry> entries;
   if (tensor.layout == Layout::sparse_csr) {
-    load_rows(tensor, entries);
+    load_csr_entries(tensor, entries);
   } else {
-    load_coordinates(tensor, entries);
+    load_coo_entries(tensor, entries);
   }
   if (!std::ranges::is_sorted(entries, {}, &SparseEntry::cell)) std::ranges::sort(entries, {}, &SparseEntry::cell);
   return entries;

@@ -27,7 +27,7 @@ enum class SparseRules {
   ascending,  // zt.sparse_csr/1: the columns of a row ascend
 };
 
-// Returns the rules of the format that a tensor was read from.
+// Returns the rules of the tensor's layout, which its format chose.
 SparseRules get_sparse_rules(const Tensor& tensor);
 
 // Returns how many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
@@ -38,7 +38,7 @@ std::uint64_t count_stored_elements(const Tensor& tensor);
 // Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
-// Reports a wrong index: a sentence that begins with the role of its part, and where it is in the part.
+// Describes a wrong index: a sentence that begins with the role of its part, the part, and the index's place in it.
 struct SparseFault {
   std::string problem;
   const Part* part = nullptr;

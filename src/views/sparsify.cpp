@@ -1,5 +1,5 @@
-// Converts dense tensors to sparse ones. One pass counts the nonzero elements of each block; reading the parts finds
-// them again.
+// Converts dense tensors to sparse ones: one pass counts the nonzero elements of each block, and reading the parts
+// finds them again. Sorts the columns of sparse rows.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ class Nonzeros {
   explicit Nonzeros(const Tensor& dense)
       : shape_(dense.shape), width_(info(dense.require("data").dtype).bits / 8), data_(dense.require("data").blob) {
     if (!data_->map() && !data_->seekable()) data_ = make_memory_blob(read_all(*data_), dense.name);
-    count_blocks();
+    count_nonzeros();
   }
 
   std::uint64_t count() const { return before_block_.back(); }
@@ -56,7 +56,7 @@ class Nonzeros {
     }
   }
 
-  // Returns the index of the first nonzero of each row, and the number of all.
+  // Returns, as u64, the index of the first nonzero of each row, and then the number of all.
   std::vector<std::byte> make_row_pointers() const {
     std::vector<std::byte> bytes((shape_[0] + 1) * sizeof(std::uint64_t));
     std::uint64_t row = 0;
@@ -70,12 +70,12 @@ class Nonzeros {
   }
 
  private:
-  void count_blocks() {
+  void count_nonzeros() {
     std::vector<std::byte> cut;  // an element that spans two chunks
     before_block_ = {0};
     std::uint64_t nonzero = 0;
     std::uint64_t elements = 0;
-    const auto take = [&](std::span<const std::byte> element) {
+    const auto count_element = [&](std::span<const std::byte> element) {
       if (!is_zero(element)) ++nonzero;
       if (++elements % kBlockElements == 0) before_block_.push_back(nonzero);
     };
@@ -85,10 +85,10 @@ class Nonzeros {
         cut.insert(cut.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(missing));
         chunk = chunk.subspan(missing);
         if (cut.size() < width_) return;
-        take(cut);
+        count_element(cut);
         cut.clear();
       }
-      for (; chunk.size() >= width_; chunk = chunk.subspan(width_)) take(chunk.first(width_));
+      for (; chunk.size() >= width_; chunk = chunk.subspan(width_)) count_element(chunk.first(width_));
       cut.assign(chunk.begin(), chunk.end());
     });
     if (elements % kBlockElements != 0 || elements == 0) before_block_.push_back(nonzero);
@@ -119,7 +119,7 @@ class NonzeroBlob : public Blob {
       items.resize(static_cast<std::size_t>(count * item_bytes_));
       std::byte* to = items.data();
       nonzeros_->visit(first, count, [&](std::uint64_t cell, std::span<const std::byte> element) {
-        make(repeat, cell, element, to);
+        write_item(repeat, cell, element, to);
         to += item_bytes_;
       });
       const std::uint64_t skip = offset % item_bytes_;
@@ -132,8 +132,8 @@ class NonzeroBlob : public Blob {
 
  protected:
   const Nonzeros& nonzeros() const { return *nonzeros_; }
-  virtual void make(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte> element,
-                    std::byte* to) const = 0;
+  virtual void write_item(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte> element,
+                          std::byte* to) const = 0;
 
  private:
   std::shared_ptr<const Nonzeros> nonzeros_;
@@ -146,7 +146,7 @@ class ValuesBlob final : public NonzeroBlob {
   explicit ValuesBlob(const std::shared_ptr<const Nonzeros>& nonzeros) : NonzeroBlob(nonzeros, nonzeros->width(), 1) {}
 
  protected:
-  void make(std::uint64_t, std::uint64_t, std::span<const std::byte> element, std::byte* to) const override {
+  void write_item(std::uint64_t, std::uint64_t, std::span<const std::byte> element, std::byte* to) const override {
     std::ranges::copy(element, to);
   }
 };
@@ -162,7 +162,7 @@ class CoordinatesBlob final : public NonzeroBlob {
   }
 
  protected:
-  void make(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte>, std::byte* to) const override {
+  void write_item(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte>, std::byte* to) const override {
     const std::size_t d = first_ + repeat;
     store_le(to, cell / strides_[d] % nonzeros().shape()[d]);
   }
@@ -176,10 +176,9 @@ Part make_index_part(std::string role, BlobPtr blob) {
   return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)};
 }
 
-// Sorts the columns of compressed sparse rows into the order that zt.sparse_csr/1 requires.
-
 using Order = std::vector<std::uint64_t>;  // element i of the sorted tensor is element order[i] of the original
 
+// Returns the order in which the columns of every row ascend, as zt.sparse_csr/1 requires.
 Order find_ascending_order(const Tensor& tensor) {
   const Part& indices_part = tensor.require("indices");
   const Part& indptr_part = tensor.require("indptr");

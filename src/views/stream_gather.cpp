@@ -26,7 +26,8 @@ struct Axis {
   std::uint64_t reach;  // the distance from the first to the last element of the axes after this one
 };
 
-// Copies a box whose strides are not negative and descend, so that the elements in a window are found without a search.
+// Copies a box. The constructor reverses negative strides and sorts the axes by descending strides, so that copy()
+// finds the elements in a window without a search.
 class Box {
  public:
   Box(const PlacedBox& placed, std::size_t item) : item_(item), position_(placed.position), to_(placed.to) {
@@ -95,7 +96,7 @@ class Box {
       std::memcpy(to + static_cast<std::ptrdiff_t>(i) * axis.to_stride, from + i * axis.stride, item_);
   }
 
-  // Copies some rows at a time, so that neighbours in the copy are written together.
+  // Copies some columns of all rows at a time, so that neighbours in the copy are written together.
   void copy_matrix(const std::byte* from, const Axis& rows, std::uint64_t count, const Axis& row, std::byte* to) const {
     constexpr std::uint64_t kTile = 64;
     for (std::uint64_t left = 0; left < row.count; left += kTile) {

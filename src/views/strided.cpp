@@ -33,7 +33,7 @@ class Elements {
   }
 
  private:
-  // Reads the gaps between elements, too. If they are large, splits the outermost dimension that has gaps.
+  // Reads the gaps between elements, too. If they are large, splits the outermost dimension.
   void read(std::uint64_t position, Dimensions& box, std::byte* to) {
     std::uint64_t wanted = item_;
     for (const Dimension& dimension : box) wanted *= dimension.count;
@@ -62,11 +62,13 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// Reads a matrix with small strides along its columns, in a blob that must be read: `width` columns at a time become
-// rows, and stay in memory until the thread reads others. Reading one element decodes its neighbours, too.
+// Transposes a matrix in a blob that cannot be borrowed. Since reading one element of a stored row also decodes its
+// neighbours, it reads `width` elements of every stored row at a time. They stay in memory until the thread reads
+// others.
 class Bands {
  public:
-  // Returns std::nullopt if the last two dimensions have other strides, or a column takes more memory than a band.
+  // Returns std::nullopt if the last two dimensions are not a transposed matrix, if 8 columns need more memory than a
+  // band may take, or if elements are not of 1, 2, 4, 8 or 16 bytes.
   static std::optional<Bands> make(std::span<const Dimension> dimensions, std::size_t item) {
     constexpr std::uint64_t kBandBytes = 4 << 20;
     constexpr std::uint64_t kLeastColumns = 8;
@@ -86,14 +88,14 @@ class Bands {
   std::uint64_t find_first_column(std::uint64_t column) const { return column - column % width_; }
 
   // Returns the columns from `column` on, contiguous, of the matrix that begins at `position`. They are valid until the
-  // thread reads others. Requires: find_first_column() gave the column.
-  std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
+  // thread reads others. Requires: find_first_column() returned the column.
+  std::span<const std::byte> get_band(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
-    // The bytes do not belong to the thread: the blob may be a StridedBlob, too.
+    // Reading the blob may replace the thread's band, because the blob may be a StridedBlob, too.
     std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));
-    fill(blob, move_position(position, column, columns_.stride), width, bytes.data());
+    read_band(blob, move_position(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
     return band.bytes;
   }
@@ -109,7 +111,7 @@ class Bands {
   Bands(const Dimension& columns, const Dimension& rows, std::size_t item, std::uint64_t width)
       : columns_(columns), rows_(rows), item_(item), width_(width), owner_(++last_owner_) {}
 
-  void fill(const Blob& blob, std::uint64_t position, std::uint64_t width, std::byte* to) const {
+  void read_band(const Blob& blob, std::uint64_t position, std::uint64_t width, std::byte* to) const {
     constexpr std::uint64_t kAtOnce = 16;
     const auto row_bytes = static_cast<std::size_t>((width - 1) * get_magnitude(columns_.stride) + item_);
     const Dimension across{width, columns_.stride};
@@ -147,12 +149,12 @@ class Slabs {
   struct Slab {
     std::uint64_t begin = 0;  // the offset of its first byte in the view
     std::vector<std::byte> bytes;
-    std::uint64_t shared = 0;  // bytes taken from free_memory(), and given back at the end
+    std::uint64_t shared = 0;  // bytes reserved from get_free_memory(); the destructor returns them
 
     Slab() = default;
     Slab(const Slab&) = delete;
     Slab& operator=(const Slab&) = delete;
-    ~Slab() { free_memory() += shared; }
+    ~Slab() { get_free_memory() += shared; }
   };
 
   // `size` is the size of the view in bytes.
@@ -167,7 +169,7 @@ class Slabs {
   // Copies bytes from the slab that has byte `offset`; returns how many. make(begin, bytes) fills a slab.
   template <typename Make>
   std::size_t read(std::uint64_t offset, std::span<std::byte> out, const Make& make) const {
-    const std::shared_ptr<const Slab> slab = get(offset, make);
+    const std::shared_ptr<const Slab> slab = get_slab(offset, make);
     const auto skipped = static_cast<std::size_t>(offset - slab->begin);
     const std::size_t count = std::min(out.size(), slab->bytes.size() - skipped);
     std::copy_n(slab->bytes.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
@@ -178,7 +180,7 @@ class Slabs {
 
  private:
   template <typename Make>
-  std::shared_ptr<const Slab> get(std::uint64_t offset, const Make& make) const {
+  std::shared_ptr<const Slab> get_slab(std::uint64_t offset, const Make& make) const {
     const std::scoped_lock lock(mutex_);
     if (slab_ && slab_->begin <= offset && offset - slab_->begin < slab_->bytes.size()) return slab_;
     slab_.reset();
@@ -186,7 +188,7 @@ class Slabs {
     slab->begin = offset - offset % slab_bytes_;
     const std::uint64_t left = size_ - slab->begin;
     const std::uint64_t few_passes = std::min(left, size_ / kFewPasses + slab_bytes_);
-    if (few_passes > slab_bytes_) slab->shared = reserve(few_passes - slab_bytes_, slab_bytes_);
+    if (few_passes > slab_bytes_) slab->shared = reserve_free_memory(few_passes - slab_bytes_, slab_bytes_);
     slab->bytes.resize(static_cast<std::size_t>(std::min(left, slab_bytes_ + slab->shared)));
     make(slab->begin, std::span(slab->bytes));
     unread_ = slab->bytes.size();
@@ -194,17 +196,17 @@ class Slabs {
   }
 
   // Returns how many bytes all views of the program may still use together, besides those that each may always use.
-  static std::atomic<std::uint64_t>& free_memory() {
+  static std::atomic<std::uint64_t>& get_free_memory() {
     static std::atomic<std::uint64_t> bytes = kSharedBytes;
     return bytes;
   }
 
   // Reserves at most `wanted` bytes of free memory, in multiples of `unit`; returns how many.
-  static std::uint64_t reserve(std::uint64_t wanted, std::uint64_t unit) {
-    std::uint64_t left = free_memory();
+  static std::uint64_t reserve_free_memory(std::uint64_t wanted, std::uint64_t unit) {
+    std::uint64_t left = get_free_memory();
     for (;;) {
       const std::uint64_t bytes = std::min(wanted, left) / unit * unit;
-      if (bytes == 0 || free_memory().compare_exchange_weak(left, left - bytes)) return bytes;
+      if (bytes == 0 || get_free_memory().compare_exchange_weak(left, left - bytes)) return bytes;
     }
   }
 
@@ -229,7 +231,7 @@ class StridedBlob final : public Blob {
         item_(layout.item_bytes),
         dimensions_(std::move(dimensions)),
         size_(size) {
-    // In this case the whole blob is the transposed matrix [columns, rows].
+    // With these strides, the whole blob is the transposed matrix [columns, rows].
     if (layout.shape.size() == 2 && layout.offset == 0 && layout.swapped == 0 && size_ == blob_->size() &&
         layout.strides == compute_column_major_strides(layout.shape, layout.item_bytes)) {
       matrix_ = StoredAs{.change = StoredAs::Change::transposed, .blob = blob_, .row_bytes = layout.shape[0] * item_};
@@ -245,7 +247,7 @@ class StridedBlob final : public Blob {
   bool seekable() const override { return !slabs_ || slabs_->is_single(); }
   bool decodable() const override { return blob_->decodable(); }
 
-  // Returns the range of the file from which the blob is made. The strides are a part of its encoding.
+  // Returns the range of the file that the blob reads. The strides are a part of its encoding.
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (!at) return at;
@@ -298,7 +300,8 @@ class StridedBlob final : public Blob {
     while (!out.empty()) {
       const std::uint64_t column = offset / column_bytes % bands_->columns();
       const std::uint64_t first = bands_->find_first_column(column);
-      const auto band = bands_->get(*blob_, find_matrix_position(offset / column_bytes / bands_->columns()), first);
+      const auto band =
+          bands_->get_band(*blob_, find_matrix_position(offset / column_bytes / bands_->columns()), first);
       const auto skipped = static_cast<std::size_t>((column - first) * column_bytes + offset % column_bytes);
       const std::size_t count = std::min(out.size(), band.size() - skipped);
       std::copy_n(band.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
@@ -387,7 +390,7 @@ std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_byte
 }
 
 // Returns the elements as a contiguous blob.
-BlobPtr gather(BlobPtr blob, const Strided& layout) {
+BlobPtr make_contiguous_blob(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;
   if (!size) refuse(fmt::format("elements of shape {} take more than 2^64 bytes", to_string(layout.shape)));
@@ -416,7 +419,7 @@ std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsig
 }
 
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) {
-  return make_byte_swapped_blob(gather(std::move(blob), layout), layout.swapped);
+  return make_byte_swapped_blob(make_contiguous_blob(std::move(blob), layout), layout.swapped);
 }
 
 Tensor transpose_view(Tensor tensor) {

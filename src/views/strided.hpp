@@ -1,5 +1,5 @@
-// Reads elements that are spread over a blob as contiguous row-major little-endian elements, and declares functions
-// that copy them.
+// Reads elements that are spread over a blob, as contiguous row-major little-endian elements. Declares functions that
+// copy them.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace poise {
 // Describes where the elements of a tensor are in a blob.
 struct Strided {
   Shape shape;
-  // Has the distance in bytes from an element to the next along each dimension. The distance is negative for reversed
-  // order, and 0 if an element is repeated.
+  // The distance in bytes from an element to the next along each dimension: negative for reversed order, and 0 for
+  // repeated elements.
   std::vector<std::int64_t> strides;
   std::uint64_t offset = 0;  // the place of the element whose indices are all 0
   unsigned item_bytes = 0;   // the bytes of an element
@@ -73,13 +73,13 @@ struct ElementRange {
 std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
                                                std::uint64_t item);
 
-// Describes the same elements in the same order by the fewest dimensions. Empty for a single element.
+// Returns the fewest dimensions that have the same elements in the same order; none for a single element.
 Dimensions merge_dimensions(const Strided& layout);
 
 // Copies elements of `item` bytes, the first at `from`, to contiguous places at `to`. Requires: at least one dimension.
 void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to);
 
-// Copies a matrix with small strides along its columns; rows of the copy are `to_stride` bytes apart. Requires:
+// Copies a matrix that is stored column by column, or nearly. Rows of the copy are `to_stride` bytes apart. Requires:
 // elements of 1, 2, 4, 8 or 16 bytes.
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);

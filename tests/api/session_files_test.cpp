@@ -334,7 +334,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
       {"layers.1.keys", tensor("layers.1.keys", {4, 21}, std::vector<float>(84)), "expected at most 4 rows of 20"},
       {"layers.1.keys", tensor("layers.1.keys", {80}, std::vector<float>(80)), "of rank 2, found dense f32 [80]"},
       {"layers.1.keys", tensor("layers.1.keys", {3, 20}, std::vector<float>(60)),
-       "layer 1: keys of 3 positions, values of 4"},
+       "layer 1: keys has 3 positions, and values has 4"},
       {"layers.2.values", tensor("layers.2.values", {4, 20}, std::vector<float>(80, nan)), "number 0 is nan"},
       {"", tensor("layers.3.keys", {4, 20}, std::vector<float>(80)), "it has 9 tensors, expected 8"},
   };
@@ -363,7 +363,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
   for (const auto& [shape, number, message] :
        {std::tuple{Shape{}, 0.0F, "tensor layers.1.keys.scales is missing"},
         std::tuple{Shape{4, 3}, 0.0F, "expected at most 4 rows of 2"},
-        std::tuple{Shape{3, 2}, 0.0F, "layer 1: keys of 4 positions, keys.scales of 3"},
+        std::tuple{Shape{3, 2}, 0.0F, "layer 1: keys has 4 positions, and keys.scales has 3"},
         std::tuple{Shape{4, 2}, nan, "layers.1.keys.scales: number 0 is nan"}}) {
     const Model right = open(path("coded.zt"));
     Model made{ModelHeader(right.header())};

@@ -203,5 +203,5 @@ def test_codes_of_other_arrays(nano):
     for arguments in ((b"x",), (b"x", "q8_0"), (tensor, "q8_0")):
         with pytest.raises(TypeError):
             poise.dequantize(*arguments)
-    with pytest.raises(poise.BadArgumentError, match="33 bytes for q8_0"):
+    with pytest.raises(poise.BadArgumentError, match="33 bytes are the wrong size for q8_0"):
         poise.dequantize(bytes(33), "q8_0", [32])

@@ -169,7 +169,7 @@ TEST(Perplexity, RefusesWindowsThatMakeNoSense) {
   EXPECT_EQ(problem({.size = 301}), "windows of 301 tokens, expected 4 to 300, the context");
   EXPECT_EQ(problem({.size = 3}), "windows of 3 tokens, expected 4 to 300, the context");
   EXPECT_EQ(problem({.size = 8, .stride = 9}), "windows of 8 tokens every 9 tokens leave some out");
-  EXPECT_EQ(problem({.size = 8}, 7), "the document has 7 tokens, and a window 8");
+  EXPECT_EQ(problem({.size = 8}, 7), "the document has 7 tokens, fewer than a window of 8");
   EXPECT_EQ(problem({.size = 8, .stride = 4}, 1), "the document has no token to predict: it needs two tokens or more");
   EXPECT_THROW((void)perplexity.result(), Error) << "nothing was added";
   std::vector<TokenId> wrong = random_text(40, 1);

@@ -105,7 +105,7 @@ TEST(Values, AreNotQuantizedToTypesThatDoNotFit) {
   const auto blocks_refusal = [](const char* type, std::size_t bytes) {
     return support::error_of([&] { make_block_tensor("b", {2, 32}, type, std::vector<std::byte>(bytes)); }).message();
   };
-  EXPECT_EQ(blocks_refusal("q8_0", 67), "tensor b: 67 bytes for q8_0 [2, 32]");
+  EXPECT_EQ(blocks_refusal("q8_0", 67), "tensor b: 67 bytes are the wrong size for q8_0 [2, 32]");
   EXPECT_EQ(blocks_refusal("f16", 128), "tensor b: \"f16\" is not a type of blocks");
   EXPECT_EQ(blocks_refusal("q4_k", 288),
             "tensor b: its rows of 32 elements are not whole blocks of 256, which q4_k has");

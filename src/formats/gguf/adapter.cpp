@@ -201,7 +201,7 @@ class ScaledBlob final : public FloatBlob {
   bool seekable() const override { return numbers_->seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     numbers_->read(first * sizeof(float), std::as_writable_bytes(out));
     for (float& number : out) {
       const bool was_finite = std::isfinite(number);

@@ -51,7 +51,7 @@ class SumBlob final : public FloatBlob {
   bool seekable() const override { return inputs_.seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const std::shared_ptr<const Shares> shares =
         fixed_ ? fixed_ : kept_.get([this] { return std::make_shared<const Shares>(find_shares()); });
     std::array<float, kBlockSize> base;
@@ -69,7 +69,7 @@ class SumBlob final : public FloatBlob {
       add(*shares, i, first, input, out);
     }
   }
-  void finish() const override { kept_.release(); }
+  void drop_caches() const override { kept_.release(); }
 
  private:
   void add(const Shares& shares, std::size_t i, std::uint64_t first, std::span<const float> input,

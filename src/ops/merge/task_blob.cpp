@@ -59,7 +59,7 @@ class TaskBlob final : public FloatBlob {
   bool seekable() const override { return inputs_.seekable(); }
 
  protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const auto prunings = kept_.get([this] { return std::make_shared<const Prunings>(make_prunings()); });
     const bool by_rows =
         std::ranges::any_of(*prunings, [](const auto& pruning) { return pruning && pruning->needs_whole_rows(); });
@@ -78,7 +78,7 @@ class TaskBlob final : public FloatBlob {
       done += count;
     }
   }
-  void finish() const override {
+  void drop_caches() const override {
     kept_.release();
     rows_.clear();
   }
