@@ -69,7 +69,7 @@ class HyperparameterWriter {
   const Value* find_config_value(std::string_view key) const { return get_unless_null(config_.find(key)); }
 
   const Value* find_row_value(const KeyRow& row) const {
-    // Null in `typed_` means that the key has no effect in this family.
+    // Null in `typed_` means that the key has no effect in this model.
     if (const Value* typed = typed_.find(row.config)) return get_unless_null(typed);
     if (const Value* value = find_config_value(row.config)) return value;
     return row.typed.empty() ? nullptr : get_unless_null(typed_.find(row.typed));

@@ -34,7 +34,7 @@ Config read_config(ByteReader& reader, bool is_signed) {
   const std::uint64_t vocabulary_at = reader.position();
   const std::int64_t vocabulary = reader.read_i32("vocab_size");
   if (vocabulary == 0 || vocabulary < -kMaxModelSize || (vocabulary < 0 && !is_signed))
-    reader.fail("vocab_size", fmt::format("{} tokens", vocabulary), vocabulary_at);
+    reader.fail("vocab_size", fmt::format("{}, expected 1 to {}", vocabulary, kMaxModelSize), vocabulary_at);
   config.vocab_size = vocabulary < 0 ? -vocabulary : vocabulary;
   config.tie_word_embeddings = vocabulary > 0;
   config.max_position_embeddings = read_size(reader, "seq_len");
@@ -46,7 +46,8 @@ Config read_config(ByteReader& reader, bool is_signed) {
   config.rope_theta = 10000.0F;
   config.rms_norm_eps = 1e-5F;
   if (config.head_dim % 2 != 0)
-    reader.fail("n_heads", fmt::format("heads have {} dimensions, an odd number", config.head_dim), at);
+    reader.fail("n_heads",
+                fmt::format("heads have {} dimensions, an odd number, expected an even one", config.head_dim), at);
   if (const auto faults = check_config(config); !faults.empty()) reader.fail("configuration", faults.front(), at);
   return config;
 }

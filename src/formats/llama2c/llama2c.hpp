@@ -45,12 +45,13 @@ Header read_header(ByteReader& reader);
 // Returns the size of the whole file; std::nullopt for 2^64 bytes and more.
 std::optional<std::uint64_t> compute_file_size(const Header& header);
 
-// Returns true for a file of version 0, which has no magic: the numbers must describe a model of exactly its size.
+// Returns true for a file of version 0. It has no magic, so the header must describe a model of exactly the file's
+// size.
 bool is_version_0(const Source& source);
 
-// Describes an array of the file, for each layer if it belongs to layers.
+// Describes an array of the file. An array of layers holds the values of all layers, layer by layer.
 struct FileArray {
-  std::string_view name;       // the tensor's name; for an array of layers, what follows "model.layers.0."
+  std::string_view name;       // the tensor's name; for an array of layers, the part after "model.layers.0."
   std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)
   bool is_of_layers = false;
   bool is_matrix = false;
@@ -62,8 +63,8 @@ struct FileArray {
 // Returns the arrays in the order of the file.
 std::vector<FileArray> list_arrays(const Header& header);
 
-// Reads weights of llama2.c as a Llama with Hugging Face's names.
-
+// Reads weights of llama2.c as a Llama with Hugging Face's names. Throws invalid_file, and unsupported for unknown
+// versions.
 Model read(const Input& input, const ReadOptions& options);
 
 // Reads tokenizer.bin of llama2.c, a file next to the weights:

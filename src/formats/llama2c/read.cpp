@@ -46,13 +46,14 @@ class TensorReader {
     if (name.empty()) return;  // the array holds rotary factors, which Poise computes itself
     Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
     Tensor tensor =
-        make_dense(std::move(name), std::move(shape), DType::f32, split_rows(array, data, array.columns * 4));
+        make_dense(std::move(name), std::move(shape), DType::f32, reorder_rotated_rows(array, data, array.columns * 4));
     tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
   }
 
-  // Moves the even rows of each head to the front of the head. A row has `bytes` bytes.
-  BlobPtr split_rows(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
+  // Returns the rows of a rotated array with the even rows of each head first, and other arrays unchanged. A row has
+  // `bytes` bytes.
+  BlobPtr reorder_rotated_rows(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);
     const auto row = static_cast<std::int64_t>(bytes);
@@ -72,8 +73,9 @@ class TensorReader {
     tensor.attributes = make_byte_code_attributes(header_.group_size, 1, 128);
     tensor.parts.push_back({.role = "packed_weight",
                             .dtype = DType::u8,
-                            .blob = make_flipped_signs_blob(split_rows(array, codes, array.columns))});
-    tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = split_rows(array, scales, groups * 4)});
+                            .blob = make_flipped_signs_blob(reorder_rotated_rows(array, codes, array.columns))});
+    tensor.parts.push_back(
+        {.role = "scales", .dtype = DType::f32, .blob = reorder_rotated_rows(array, scales, groups * 4)});
     tensor.layout = make_group_layout(read_group_scheme(tensor, GroupWords::zt2));
     tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
@@ -95,8 +97,8 @@ void read_vocabulary(const Input& input, const ReadOptions& options, Model& mode
     return warn("there is no tokenizer.bin next to the file, so the model has no vocabulary");
   const auto tokens = static_cast<std::uint64_t>(model.config->vocab_size);
   if (tokens > kMaxTokens)
-    return warn(
-        fmt::format("vocab_size is {}, and a vocabulary has at most {} tokens: it is not read", tokens, kMaxTokens));
+    return warn(fmt::format("vocab_size is {}, but a vocabulary has at most {} tokens, so tokenizer.bin is not read",
+                            tokens, kMaxTokens));
   const SourcePtr source = Source::open(path, options.io);
   model.vocabulary = read_tokenizer(source, tokens);
   model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
@@ -138,7 +140,7 @@ constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
 
 // Returns the text as SentencePiece spells it.
-std::string convert_text(std::uint64_t id, std::string_view text) {
+std::string convert_token_text(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return "<unk>";
   if (id == kBegin) return "<s>";
   if (id == kEnd) return "</s>";
@@ -153,7 +155,7 @@ std::string convert_text(std::uint64_t id, std::string_view text) {
   return result;
 }
 
-TokenType find_type(std::uint64_t id, std::string_view text) {
+TokenType choose_token_type(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return TokenType::unknown;
   if (id == kBegin || id == kEnd) return TokenType::control;
   return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
@@ -182,8 +184,8 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
     const std::uint32_t length = reader.read_u32("length");
     if (length > kMaxTokenBytes)
       reader.fail("length", fmt::format("{} bytes, at most {} are read", length, kMaxTokenBytes), length_at);
-    const std::string text = convert_text(id, reader.read_text(length, "text"));
-    vocabulary.add(text, score, find_type(id, text));
+    const std::string text = convert_token_text(id, reader.read_text(length, "text"));
+    vocabulary.add(text, score, choose_token_type(id, text));
   }
   if (reader.remaining() > 0)
     reader.fail("size", fmt::format("{} bytes after the last of {} tokens", reader.remaining(), tokens),

@@ -36,7 +36,8 @@ std::optional<std::uint64_t> count_array_bytes(const Shape& shape) {
   return values ? checked_add(count_dimension_bytes(shape), *values) : std::nullopt;
 }
 
-std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const std::vector<ExpectedTensor>& tensors) {
+std::optional<std::uint64_t> add_array_bytes(std::optional<std::uint64_t> sum,
+                                             const std::vector<ExpectedTensor>& tensors) {
   for (const ExpectedTensor& tensor : tensors) {
     const auto bytes = count_array_bytes(tensor.shape);
     if (!sum || !bytes) return std::nullopt;
@@ -49,10 +50,11 @@ std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const 
 
 std::optional<std::uint64_t> compute_file_size(const Config& config) {
   const TensorTable& tensors = kTinyLlamaFamily.tensors;
-  const auto layer = add_arrays(0, tensors.list_layer(config, 0));
+  const auto layer = add_array_bytes(0, tensors.list_layer(config, 0));
   const auto layers = layer ? checked_mul(*layer, static_cast<std::uint64_t>(config.num_hidden_layers)) : std::nullopt;
   const auto with_header = layers ? checked_add(*layers, kHeaderBytes) : std::nullopt;
-  return add_arrays(add_arrays(with_header, tensors.list_before_layers(config)), tensors.list_after_layers(config));
+  return add_array_bytes(add_array_bytes(with_header, tensors.list_before_layers(config)),
+                         tensors.list_after_layers(config));
 }
 
 namespace {
@@ -133,7 +135,8 @@ Config read_header(ByteReader& reader) {
   return read_config(reader);
 }
 
-// Throws unless the file has exactly the size that the header implies. Loops and allocations come after this check.
+// Throws invalid_file unless the file has exactly the size that the header implies. Loops and allocations come after
+// this check, so that a damaged header cannot make them long.
 void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = compute_file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
@@ -200,8 +203,8 @@ struct Faults {
   throw error;
 }
 
-// Checks that values are float32, and as many as the shape requires.
-void check_values(const Tensor& tensor, Faults& faults) {
+// Adds a fault for values that are not dense float32, or do not have the size of the shape.
+void add_value_faults(const Tensor& tensor, Faults& faults) {
   if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
     std::string sentence =
         fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, describe_storage(tensor));
@@ -215,19 +218,20 @@ void check_values(const Tensor& tensor, Faults& faults) {
   }
 }
 
-bool is_listed_already(const Tensor& tensor, const Config& config) {
+// Returns true for tensors of layers that the configuration lacks: check_consistency() reports them.
+bool is_reported_already(const Tensor& tensor, const Config& config) {
   const auto layer = kTinyLlamaFamily.tensors.split_layer_name(tensor.name);
   return layer && layer->number >= config.num_hidden_layers;
 }
 
-// Reports tensors that the configuration does not require, and wrong values.
-void check_tensors(const Model& model, Faults& faults) {
+// Adds faults for tensors that the configuration does not require, and for wrong values.
+void add_tensor_faults(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
   for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.list_all(*model.config)) names.insert(std::move(tensor.name));
   for (const Tensor& tensor : model.tensors()) {
     if (names.contains(tensor.name)) {
-      check_values(tensor, faults);
-    } else if (!is_listed_already(tensor, *model.config)) {
+      add_value_faults(tensor, faults);
+    } else if (!is_reported_already(tensor, *model.config)) {
       faults.add(fmt::format("tensor {} has no place in the file", tensor.name),
                  {.kind = Remedy::Kind::skip, .tensor = tensor.name});
     }
@@ -239,7 +243,7 @@ Faults find_faults(const Model& model) {
   Faults faults{check_consistency(model), {}};
   const bool sizes_make_sense = check_config(config, kTinyLlamaFamily).empty();
   if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size())
-    check_tensors(model, faults);
+    add_tensor_faults(model, faults);
   return faults;
 }
 
@@ -260,7 +264,7 @@ void require_writable(const Model& model) {
     refuse(fmt::format("{} faults:\n  {}", sentences.size(), fmt::join(sentences, "\n  ")), faults.remedies);
 }
 
-void add_header(ByteWriter& writer, const Config& config) {
+void append_header(ByteWriter& writer, const Config& config) {
   writer.append_u32(kMagic);
   writer.append_u32(kVersion);
   for (const std::int64_t size : {config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
@@ -277,7 +281,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Sink& sink = output.main();
   Meter meter(options.progress, *compute_file_size(*model.config));
   ByteWriter fields;
-  add_header(fields, *model.config);
+  append_header(fields, *model.config);
   const auto tensors = kTinyLlamaFamily.tensors.list_all(*model.config);
   const ReadAhead ahead(ReadAhead::list_blobs(tensors, [&](const ExpectedTensor& expected) -> const Blob& {
     return *model.find(expected.name)->require("data").blob;

@@ -32,12 +32,13 @@ std::optional<std::uint64_t> compute_file_size(const Config& config);
 // and what was found.
 Model read(const Input& input, const ReadOptions& options);
 
-// Writes a Tiny Llama weight file. Throws unsupported with every reason why the model is not such a file.
+// Writes a Tiny Llama weight file. Throws unsupported with every reason why the file cannot hold the model.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
 // Returns the sizes of the file that write() would write. Throws what write() throws.
 FilePlan plan(const Model& model, const WriteOptions& options);
 
+// Returns a sentence for each loss of information in the written file.
 std::vector<std::string> list_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::tiny_llama

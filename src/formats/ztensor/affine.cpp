@@ -17,15 +17,15 @@ namespace {
               fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
 }
 
-float check_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
+float read_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
   if (const auto found = convert_to_double(value); found && std::isfinite(*found)) return static_cast<float>(*found);
   fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, format_found_value(value)));
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
-  const Affine affine{check_finite_number(tensor, map, "delta"), check_finite_number(tensor, map, "min"),
-                      check_finite_number(tensor, map, "max"), packed};
+  const Affine affine{read_finite_number(tensor, map, "delta"), read_finite_number(tensor, map, "min"),
+                      read_finite_number(tensor, map, "max"), packed};
   if (affine.delta < 0) fail_affine(tensor, fmt::format("delta: expected 0 or more, found {}", affine.delta));
   return affine;
 }
@@ -59,14 +59,14 @@ Tensor convert_to_stored_affine(const Tensor& tensor) {
   return stored;
 }
 
-void convert_stored_affine(Tensor& tensor) {
+void convert_from_stored_affine(Tensor& tensor) {
   const Value* value = tensor.attributes.find(kAffineAttribute);
   const bool packed = tensor.layout.name() == kAffineLayout;
   if (value == nullptr && packed) fail_affine(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
   if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", format_found_value(value)));
-  const float bits = check_finite_number(tensor, *map, "bits");
+  const float bits = read_finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, fmt::format("bits: expected 8 or 4, found {}", bits));
   if (packed && bits != 4.0F) fail_affine(tensor, "bits: expected 4 for packed codes, found 8");
   const Affine affine = read_scale(tensor, *map, packed);

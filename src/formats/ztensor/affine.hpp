@@ -12,16 +12,16 @@ namespace poise::ztensor {
 inline constexpr std::string_view kAffineAttribute = "poise.affine";
 inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 
-// Converts a tensor of Layout::affine to a dense one (or one of kAffineLayout) with the attribute. Uses the scale,
-// which may take a pass over the data.
+// Converts a tensor of Layout::affine to a dense one (or one of kAffineLayout) with the attribute. Reads its scale,
+// which may take a pass over the data. Throws invalid_file (without path) for a scale that readers reject.
 Tensor convert_to_stored_affine(const Tensor& tensor);
 
 // Returns an affine tensor with a scale of the largest encoded size instead of its own, because finding that may take a
 // pass over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
-// Converts a tensor with the attribute back, and leaves other tensors unchanged. Throws invalid_file (without path) if
-// the attribute, the type or the size does not fit.
-void convert_stored_affine(Tensor& tensor);
+// Converts a tensor with the attribute back to Layout::affine, and leaves other tensors unchanged. Throws invalid_file
+// (without path) if the attribute, the type or the size does not fit.
+void convert_from_stored_affine(Tensor& tensor);
 
 }  // namespace poise::ztensor

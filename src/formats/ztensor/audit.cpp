@@ -19,17 +19,17 @@
 namespace poise::ztensor {
 namespace {
 
-// Infers the alignment from the blobs: version 2 does not store the writer's, and an edit may have moved the manifest.
+// Returns the largest power of two that divides the offsets of all blobs, because a file does not state the writer's
+// alignment. Ignores the manifest, which an edit may have moved, if there are blobs.
 std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;
   return offsets & (~offsets + 1);
 }
 
-// Warns of reserved bytes: readers ignore them, and a later version may give them a meaning.
-void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
-  constexpr std::uint64_t kBehind =
-      12;  // bytes from the reserved field to the end of the file: the field and the magic number
+// Warns of reserved bytes that are not 0: readers ignore them, and a later version may give them a meaning.
+void warn_of_reserved_bytes(const SourcePtr& source, std::vector<Finding>& findings) {
+  constexpr std::uint64_t kBehind = 12;  // bytes of the reserved field and the magic number, which end the file
   ByteReader reader(*source, "zt 2");
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.read_u32("reserved");
@@ -39,8 +39,8 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
                         source->size() - kBehind});
 }
 
-// Adds the manifests and footers that edits have left: each edit appended new ones.
-void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
+// Adds the older manifests and footers, which remain in the file because each edit appends new ones.
+void add_older_manifests(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
   while (manifest.begin > kLeastAlignment2) {
     std::vector<std::byte> before(kLeastAlignment2);  // an older footer may end here, before zeros
     source->read(manifest.begin - before.size(), before);
@@ -75,15 +75,15 @@ std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
 std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   const ManifestRange range = find_manifest2(*input.source);
-  audit_reserved(input.source, findings);
+  warn_of_reserved_bytes(input.source, findings);
   if (range.end == 0) return findings;
   std::vector<FileRange> known = list_part_ranges(model, *input.source);
   const std::uint64_t alignment = guess_alignment(known, range);
   known.push_back({range.begin, range.end});
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
-  add_superseded(input.source, range, known);
-  // Every blob has the first alignment; writers use the others.
+  add_older_manifests(input.source, range, known);
+  // Every blob has the first alignment. Writers and edits use the others.
   find_unused_bytes(input.source, std::move(known),
                     std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   warn_of_unknown_types(model, is_known_layout2, findings);

@@ -33,7 +33,8 @@ bool is_list_head(std::byte first) { return (first >> 5) == std::byte{4}; }
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// Edits the encoded entries of a map: unchanged entries keep their bytes. Keys and appended entries are not copied.
+// Edits the encoded entries of a map: unchanged entries keep their bytes. Requires: keys and appended entries outlive
+// this, which does not copy them.
 class EncodedMap {
  public:
   explicit EncodedMap(cbor::KeyOrder order) : order_(order) {}
@@ -51,8 +52,7 @@ class EncodedMap {
       *same = entry;
       return false;
     }
-    entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }),
-                    entry);
+    entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return is_before(entry, other); }), entry);
     return true;
   }
 
@@ -73,7 +73,7 @@ class EncodedMap {
     std::string_view encoded;
   };
 
-  bool belongs_before(const Entry& entry, const Entry& other) const {
+  bool is_before(const Entry& entry, const Entry& other) const {
     return order_ == cbor::KeyOrder::by_text ? entry.key < other.key : entry.encoded < other.encoded;
   }
 
@@ -82,7 +82,7 @@ class EncodedMap {
   std::deque<std::string> made_;  // the bytes of the entries that were set
 };
 
-// Returns the value to store. A text that replaces a list must be JSON of a list.
+// Returns the value to store. Throws bad_argument for a text that replaces a list, unless it is JSON of a list.
 Value convert_value(const std::string& key, const Value& given, bool is_list) {
   const auto* text = given.get_if<std::string>();
   if (text == nullptr || !is_list) return given;

@@ -1,4 +1,4 @@
-// Edits and lists the root attributes of zTensor files, and checks what is outside their parts.
+// Edits and lists the root attributes of zTensor files, and checks the bytes outside their parts.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,8 @@
 
 namespace poise::ztensor {
 
+// The first function rewrites the file, the second appends a new manifest. Each throws bad_argument for changes that
+// the format does not allow; unsupported for data shards, and for version 1.0 and older.
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes);
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes);
 
@@ -20,7 +22,7 @@ std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const Attribute
 // reading the manifest.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// Each function finds bytes that no part uses, and features that are unknown.
+// Each function returns warnings about bytes that no part uses, and about unknown types and layouts.
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 

@@ -46,21 +46,22 @@ struct StoredObject {
   std::uint64_t position = 0;  // the offset of its map in the manifest
 };
 
-// Clears `object` for the object at the cursor, but keeps its memory. `already` is the number of objects before it;
-// fails if that is the largest number of tensors.
+// Clears `object` for the object at the cursor, but keeps its memory. `already` is the number of objects before it.
+// Throws invalid_file if there are kMaxTensors already.
 void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in);
 
-// Parses an array of at most kMaxRank numbers.
+// Parses an array of numbers. Throws invalid_file for more than kMaxRank.
 Shape parse_shape(cbor::Cursor& in);
 
-// Parses a text that names a type, a layout, an encoding or a digest. It must be short, because every part may keep
-// one.
+// Parses a text that names a type, a layout, an encoding or a digest. Throws invalid_file for more than
+// kMaxTypeNameBytes, because every part may keep such a text.
 std::string_view parse_type_name(cbor::Cursor& in);
 
 // Returns the digest of an empty text, which has the usual length; empty for DigestAlgorithm::none.
 std::string compute_empty_digest(DigestAlgorithm algorithm);
 
-// Returns what a manifest costs its reader in memory (measure_cost()). `Tensors` is a list of StoredTensor or Tensor.
+// Returns the part of a reader's memory budget that names and attributes of a manifest take (measure_cost()). `Tensors`
+// is a list of StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = measure_cost(attributes);
@@ -75,13 +76,12 @@ const Part& find_part(const Tensor& tensor, const Extent& extent);
 // Returns a tensor's name, cut if it is too long for a message.
 std::string shorten_name(std::string_view name);
 
-// The bytes of a manifest in memory, borrowed from a mapped file or copied.
-
 struct ManifestRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
+// Holds the bytes of a manifest in memory: borrowed from a mapped file, or copied.
 class ManifestBytes {
  public:
   // Requires: the range is in the source, which outlives this.
@@ -100,7 +100,7 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Releases the mapped pages before a position, which has been read. They can be read again.
+  // Releases mapped pages before a position up to which the bytes have been read. They can be read again.
   void release_before(std::uint64_t position) {
     if (!source_.mapped() || position - done_ < kPieceBytes) return;
     source_.done_with(done_, position - done_);
@@ -150,9 +150,7 @@ inline std::uint64_t sum_sizes(const std::vector<BlobPtr>& blobs) {
   return sum;
 }
 
-// The names of element types in the versions of zTensor (docs/formats/ztensor.md).
-
-// The names in zTensor 0.1 and 1.0.
+// zTensor 0.1 and 1.0 use these names of element types (docs/formats/ztensor.md).
 inline constexpr std::array kSpellings0 = {
     Spelling<std::string_view>{DType::f64, "float64"},  Spelling<std::string_view>{DType::f32, "float32"},
     Spelling<std::string_view>{DType::f16, "float16"},  Spelling<std::string_view>{DType::bf16, "bfloat16"},
@@ -163,7 +161,7 @@ inline constexpr std::array kSpellings0 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// The names in zTensor 1.1 and 1.2.
+// zTensor 1.1 and 1.2 use these names.
 inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::f64, "f64"},
     Spelling<std::string_view>{DType::f32, "f32"},
@@ -184,8 +182,8 @@ inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// Holds a storage type of zTensor 2: a plain type, and the logical type over it if the elements have another (else
-// empty).
+// Holds a type of zTensor 2: the plain type of the stored bytes and, if the elements have another type, this logical
+// type.
 struct StorageType {
   std::string_view storage;
   std::string_view logical;
@@ -215,7 +213,7 @@ inline constexpr std::array kSpellings2 = {
     Spelling<StorageType>{DType::boolean, StorageType{"u8", "bool"}},
 };
 
-// Returns the type of `storage` with that logical type.
+// Returns the element type with this storage type and logical type; std::nullopt if Poise does not know it.
 inline std::optional<DType> find_stored_dtype(std::string_view storage, std::string_view logical) {
   return find_spelled_dtype(kSpellings2, StorageType{storage, logical});
 }

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kAlignment1 = 64;
 // every message.
 class ModelBuilder1 {
  public:
-  // Requires: the model outlives this; the manifest begins where the data end.
+  // `data_end` is the offset of the manifest, which follows the data. Requires: the model outlives this.
   ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context);
   ~ModelBuilder1();
   ModelBuilder1(const ModelBuilder1&) = delete;
@@ -31,10 +31,11 @@ class ModelBuilder1 {
 
   // Reserves memory for that many tensors.
   void reserve(std::size_t objects);
-  // Adds the tensor of an object, and may move out of the object. Throws invalid_file for a repeated name, and for a
+  // Adds the tensor of an object, and may move out of the object. Notes a fault for a repeated name, and for a
   // component that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
   void add_object(StoredObject& object);
-  // Sorts the tensors. Throws invalid_file if two components overlap that are not the same bytes.
+  // Sorts the tensors. Throws a FaultyModel if there are faults; components that overlap without being the same bytes
+  // are a fault, too.
   void finish();
 
  private:
@@ -42,20 +43,21 @@ class ModelBuilder1 {
   std::unique_ptr<Impl> impl_;
 };
 
-// Distinguishes sizes of parts that are known from those that only decoding shows.
+// States whether the sizes of all parts are known, or only decoding shows some of them.
 enum class Sizes1 { known, hidden };
 
-// Sets the layout of a tensor by its name in a 1.x file, and by attributes and parts. Hidden sizes are checked when the
-// parts are decoded. Throws invalid_file (without path) when they are inconsistent.
-void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
+// Sets the layout of a tensor from version 1. `layout` is the name of its layout in the file. Checks the parts, unless
+// sizes are hidden: then decoding checks them. Throws invalid_file (without path) if attributes or parts do not fit.
+void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
 // Returns the offset of a file's manifest, which is the end of its blobs. Throws invalid_file if there is none.
 std::uint64_t find_manifest_begin1(const Source& source);
 
-// Returns the manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
+// Returns the place of the manifest of a 1.1 or 1.2 file. Throws invalid_file if there is none; unsupported for older
+// files.
 ManifestRange find_manifest1(const Source& source);
 
-// Returns the manifest of a 0.1 file, which is called the index there.
+// Returns the place of the manifest of a 0.1 file, which is called the index there.
 ManifestRange find_index0(const Source& source);
 
 // Reads a 0.1 file's objects. Requires: the source begins with kMagic0.
@@ -63,7 +65,7 @@ void read_version_0(Model& model, const SourcePtr& source);
 
 // Returns version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets
 // the name of the logical type, like known ones; other types keep their spelling.
-std::string_view spell_unknown(std::string_view name);
+std::string_view spell_unknown_type(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);
 FilePlan plan_zt1(const Model& model, const WriteOptions& options);

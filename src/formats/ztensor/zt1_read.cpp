@@ -75,7 +75,7 @@ struct Ending {
   bool has_magic = false;
 };
 
-Ending find_manifest(const Source& source) {
+Ending find_ending(const Source& source) {
   ByteReader reader(source, "zt 1.x");
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
   if (source.size() >= kLeastBytes) {
@@ -87,7 +87,7 @@ Ending find_manifest(const Source& source) {
   fail_without_magic(source);
 }
 
-// Finds the type by dtype and, from 1.2 on, the logical type over it.
+// Returns the type with this dtype and, from 1.2 on, this logical type; DType::unknown if there is none.
 DType find_component_dtype(std::string_view dtype, std::string_view type) {
   if (type.empty()) return find_spelled_dtype(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = find_stored_dtype(dtype, type)) return *found;
@@ -130,7 +130,7 @@ class ManifestParser1 {
     return std::move(attributes_);
   }
   bool is_1_0() const { return is_1_0_; }
-  std::string name_format() const {
+  std::string get_format_name() const {
     return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2";
   }
 
@@ -175,7 +175,7 @@ class ManifestParser1 {
     if (!has_shape) in_.fail("\"shape\" is missing", object.position);
     if (!has_format) in_.fail("\"format\" is missing", object.position);
     if (!has_components) in_.fail("\"components\" is missing", object.position);
-    if (is_1_0_) share_dtype(object, dtype);
+    if (is_1_0_) set_shared_dtype(object, dtype);
   }
 
   void parse_components(StoredObject& object) {
@@ -229,8 +229,8 @@ class ManifestParser1 {
                                       : choose_spelling(component.dtype, fmt::format("{}:{}", dtype, type));
   }
 
-  // Shares the type of version 1.0: the tensor's type applies to all components except the indices, which are uint64.
-  void share_dtype(StoredObject& object, std::string_view dtype) const {
+  // Sets the types of components of version 1.0: the tensor's type, except for the indices, which are uint64.
+  void set_shared_dtype(StoredObject& object, std::string_view dtype) const {
     if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
     for (Component& component : object.components) {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
@@ -252,14 +252,14 @@ class ManifestParser1 {
 };
 
 void read_version_1(Model& model, const SourcePtr& source) {
-  const auto [range, has_magic] = find_manifest(*source);
+  const auto [range, has_magic] = find_ending(*source);
   ManifestBytes manifest(*source, range);
   cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext1), cbor::Rules::lenient);
   ModelBuilder1 builder(model, source, range.begin, std::string(kContext1));
   ManifestParser1 parser(manifest, in, model, builder);
   parser.parse();
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 has no magic at the end
-  model.origin.format = parser.name_format();
+  model.origin.format = parser.get_format_name();
   model.attributes = parser.release_attributes();
   builder.finish();
 }
@@ -300,14 +300,14 @@ Model read1(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// Returns true for layouts that version 1.1 takes under their own names: all but MX and ggml's blocks, which came with
+// Returns true for layouts that version 1.1 holds under their own names: all but MX and ggml's blocks, which came with
 // version 2.
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
 // Returns the root attributes. Version 0.1 has none.
 std::vector<MetadataKey> list_keys1(const Input& input) {
   if (read_magic(input) == kMagic0) return {};
-  return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);
+  return list_keys(*input.source, find_ending(*input.source).manifest, cbor::Rules::lenient);
 }
 
 }  // namespace
@@ -316,11 +316,11 @@ std::uint64_t find_manifest_begin1(const Source& source) {
   std::array<std::byte, kMagicBytes> magic{};
   source.read(0, magic);
   const bool is_0 = std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
-  return is_0 ? find_index0(source).begin : find_manifest(source).manifest.begin;
+  return is_0 ? find_index0(source).begin : find_ending(source).manifest.begin;
 }
 
 ManifestRange find_manifest1(const Source& source) {
-  const Ending ending = find_manifest(source);
+  const Ending ending = find_ending(source);
   if (!ending.has_magic) {
     throw Error(ErrorKind::unsupported, "files of zTensor 1.0 and older can be read, but not edited", source.name())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
@@ -343,7 +343,7 @@ const Format kZtensor1 = {
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
     .keys = ztensor::list_keys1,
-    .name_unknown_type = ztensor::spell_unknown,
+    .name_unknown_type = ztensor::spell_unknown_type,
 };
 
 }  // namespace poise
@@ -358,7 +358,7 @@ namespace poise::ztensor {
 //                 "layout": "dense"?, "data_endianness": "little" | "big"?, "checksum"?, anything else}, ...]
 //   u64           length of the index
 //
-// "sparsecsr" and "sparsecoo" pack everything into one blob in an undocumented way: they are only listed.
+// "sparsecsr" and "sparsecoo" pack everything into one blob in an undocumented way, so Poise only lists them.
 
 namespace {
 

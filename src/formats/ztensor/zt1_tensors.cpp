@@ -1,4 +1,4 @@
-// Makes tensors from objects: checks places and sizes of components, and handles unknown ones.
+// Makes tensors from objects: checks places and sizes of components, and keeps those with unknown types or encodings.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -24,9 +24,9 @@ namespace {
 
 constexpr std::uint64_t kWidestElement = 16;  // complex128
 
-// Returns the key that sorts components in the order of writing. An empty component has the offset of the component
-// after it.
-std::pair<std::uint64_t, std::uint64_t> get_order(const Component& component) {
+// Returns the key that sorts components in the order of writing. The length comes second, because an empty component
+// has the offset of the component after it.
+std::pair<std::uint64_t, std::uint64_t> get_sort_key(const Component& component) {
   return {component.offset, component.length};
 }
 
@@ -59,8 +59,8 @@ class ModelBuilder1::Impl {
 
  private:
   void add_tensor(StoredObject& object) {
-    if (!std::ranges::is_sorted(object.components, {}, get_order))
-      std::ranges::stable_sort(object.components, {}, get_order);
+    if (!std::ranges::is_sorted(object.components, {}, get_sort_key))
+      std::ranges::stable_sort(object.components, {}, get_sort_key);
     Tensor tensor;
     tensor.name = object.name;
     tensor.shape = std::move(object.shape);
@@ -178,7 +178,7 @@ class ModelBuilder1::Impl {
     }
   }
 
-  // Returns the decoded size of a component, if the shape alone implies it.
+  // Returns the decoded size of a component; std::nullopt unless the shape alone implies it.
   std::optional<std::uint64_t> find_exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
     if (kind_ == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
@@ -204,7 +204,7 @@ class ModelBuilder1::Impl {
   void set_layout(Tensor& tensor, std::uint64_t position) const {
     const bool is_data_known = kind_ == Layout::dense;
     try {
-      convert_stored1(tensor, layout_, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
+      convert_from_stored1(tensor, layout_, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", context_, error.message()), source_->name(), position);
     }
@@ -258,14 +258,14 @@ class ModelBuilder1::Impl {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // the keys are places
 };
 
-void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
+void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
   tensor.layout = read_layout(tensor, layout);
   if (tensor.layout == Layout::dense && tensor.part("data") == nullptr) {
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: dense needs the component data", tensor.name));
   }
   if (sizes == Sizes1::hidden) return;
   check_parts(tensor);
-  if (has_known_types(tensor)) convert_stored_affine(tensor);
+  if (has_known_types(tensor)) convert_from_stored_affine(tensor);
 }
 
 ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context)

@@ -33,7 +33,7 @@ DigestAlgorithm choose_digest_algorithm1(const WriteOptions& options) {
 }
 
 std::string_view spell_type(const Tensor& tensor, const Part& part) {
-  const std::string_view name = part.dtype == DType::unknown ? spell_unknown(part.type_name())
+  const std::string_view name = part.dtype == DType::unknown ? spell_unknown_type(part.type_name())
                                                              : find_spelling(kSpellings1, part.dtype).value_or("");
   if (!name.empty()) return name;
   refuse_tensor("zTensor 1.1", tensor);
@@ -57,7 +57,7 @@ class ComponentWriter {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
-  // Writes a part, whose bytes are `blob`. finish() returns its digest.
+  // Writes a part, whose bytes are those of `blob`. finish() returns its digest.
   StoredComponent write(const Tensor& tensor, const Part& part, const Blob& blob) {
     sink_.pad_to(kAlignment1);
     StoredComponent component;
@@ -165,16 +165,16 @@ Tensor convert_to_version_1(const Tensor& tensor) {
   return tensor.layout == Layout::quantized_group ? convert_groups_to_version_1(tensor) : tensor;
 }
 
-// Throws for a tensor that Poise would reject when it reads the file: a layout or type that is unknown here may be
-// known in version 1.1.
+// Throws unsupported for a tensor that Poise would reject when it reads the file: version 1.1 may define a layout or
+// type that is unknown in the version of the original file.
 void require_readable_again(const Tensor& stored) {
   Tensor reread = stored;
   for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one
     if (part.dtype == DType::unknown)
-      part.dtype = find_spelled_dtype(kSpellings1, spell_unknown(part.type_name())).value_or(DType::unknown);
+      part.dtype = find_spelled_dtype(kSpellings1, spell_unknown_type(part.type_name())).value_or(DType::unknown);
   }
   try {
-    convert_stored1(reread, stored.layout.name(), Sizes1::known);
+    convert_from_stored1(reread, stored.layout.name(), Sizes1::known);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: {}", stored.name, error.message()));
   }
@@ -197,7 +197,8 @@ using Components = std::vector<std::vector<StoredComponent>>;  // the first inde
 void write_magic1(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
 // Writes the manifest and everything after it.
-void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
+void write_manifest1(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors,
+                     Components components) {
   std::map<std::string_view, std::string> objects;  // encoded objects by name: std::map sorts as the format requires
   for (std::size_t i = 0; i < tensors.size(); ++i)
     objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
@@ -214,7 +215,7 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
 
 }  // namespace
 
-std::string_view spell_unknown(std::string_view name) {
+std::string_view spell_unknown_type(std::string_view name) {
   constexpr std::string_view kBytes = "u8:";
   const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
   return logical.empty() || find_spelled_dtype(kSpellings1, logical) ? name : logical;
@@ -244,7 +245,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   for (auto& written : components) {
     for (StoredComponent& component : written) component.digest = std::move(*digest++);
   }
-  write_end(sink, attributes, tensors, std::move(components));
+  write_manifest1(sink, attributes, tensors, std::move(components));
 }
 
 FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
@@ -273,7 +274,7 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
     }
     plan.tensor_bytes.push_back(stored.size_bytes());
   }
-  write_end(sink, attributes, tensors, std::move(components));
+  write_manifest1(sink, attributes, tensors, std::move(components));
   if (!options.zstd_level) plan.bytes = sink.position();
   return plan;
 }
@@ -288,7 +289,7 @@ std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&
       const bool index = is_sparse(tensor) && part.role != "values";
       if (part.dtype == DType::f8_e4m3 || part.dtype == DType::f8_e5m2) note("cannot read float8 elements");
       if (part.dtype == DType::complex64 || part.dtype == DType::complex128) note("cannot read complex elements");
-      if (index && part.dtype != DType::u64) note("reads sparse indices of type u64 only");
+      if (index && part.dtype != DType::u64) note("cannot read sparse indices of other types than u64");
     }
   }
   std::vector<std::string> losses;

@@ -1,4 +1,4 @@
-// zTensor 2 (docs/formats/ztensor.md): reads, verifies and writes it, in canonical form by default.
+// Reads, verifies and writes zTensor 2 (docs/formats/ztensor.md), by default in canonical form.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,10 @@ namespace ztensor {
 inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
 inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
-inline constexpr std::uint64_t kMostAlignment2 =
-    1 << 30;  // the largest alignment for writing: the size of the largest memory pages
+inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // for writing: the size of the largest memory pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
-inline constexpr std::uint64_t kFooterBlock2 =
-    512;  // disks write such a block in one piece, so an edit puts the footer into one
+// Disks write a block of this size in one piece, so an edit puts the footer into one.
+inline constexpr std::uint64_t kFooterBlock2 = 512;
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
 struct Shard {
@@ -47,15 +46,15 @@ struct Manifest2 {
 
 // Receives the objects of a manifest, in order.
 struct ObjectReceiver2 {
-  // This is called once, before the first object. `objects` is the number of objects, or a smaller one if the manifest
-  // claims an impossible number.
+  // The parser calls this once, before the first object. `objects` is the number of objects, or a smaller one if the
+  // manifest claims an impossible number.
   FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
-  // This is called for each object, and may move out of it.
+  // The parser calls this for each object. The callee may move out of the object.
   FunctionRef<void(StoredObject& object)> add_object;
 };
 
-// Returns the range of the manifest; an empty one for a data shard. Throws invalid_file for wrong magic numbers, bounds
-// or manifest hash; unsupported for another version.
+// Returns the place of the manifest; an empty range for a data shard. Throws invalid_file for wrong magic numbers,
+// bounds or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
 // Parses a manifest, and passes its objects to the receiver. Throws invalid_file, naming the key and its offset, if it
@@ -75,16 +74,16 @@ void check_layout2(const Tensor& tensor);
 // Returns true for layouts that version 2 or Poise defines; opening a file checks their rules.
 bool is_known_layout2(std::string_view layout);
 
-// Holds a tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical
-// type.
+// Holds a part as version 2 stores it.
 struct StoredPart {
   std::string role;
-  std::string dtype;
-  std::string type;  // empty: none
+  std::string dtype;  // the storage type
+  std::string type;   // the logical type; empty: none
   BlobPtr blob;
-  std::optional<Digest> digest =
-      {};  // the digest in the file that the part was read from, if `blob` is still the blob of that part
+  // The digest in the file that the part was read from, if `blob` is still the blob of that part.
+  std::optional<Digest> digest = {};
 };
+// Holds a tensor as version 2 stores it.
 struct StoredTensor {
   std::string name;
   Shape shape;
@@ -92,20 +91,21 @@ struct StoredTensor {
   Attributes attributes;
   std::vector<StoredPart> parts;  // sorted by role
 };
-// Converts a tensor to the form in which version 2 stores it; of a dense tensor, only the part data. Throws unsupported
-// if version 2 cannot hold it.
-StoredTensor to_stored2(const Tensor& tensor);
+// Converts a tensor to the form in which version 2 stores it. Leaves out the parts of a dense tensor besides data.
+// Throws unsupported if version 2 cannot hold it.
+StoredTensor convert_to_stored2(const Tensor& tensor);
 
-// Converts a tensor back that has version 2's roles and attributes. `layout` is the name of its layout in version 2.
-void convert_stored2(Tensor& tensor, std::string_view layout);
+// Converts a tensor with version 2's roles and attributes back to Poise's form. `layout` is the name of its layout in
+// version 2. Throws invalid_file (without path) if attributes or parts do not fit the layout.
+void convert_from_stored2(Tensor& tensor, std::string_view layout);
 
 // Returns version 2's role of a part of a tensor.
 std::string_view find_stored_role2(const Tensor& tensor, const Part& part);
 
-// Returns the digest that identifies the content of a model in any file: of the deterministic CBOR value
-// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Uses the parts'
-// digests of the file, or xxh3 for parts without one; the result is sha256 if all of those are, else xxh3. Throws
-// unsupported when version 2 cannot hold the model, and what reading the parts throws.
+// Returns the digest that identifies the content of a model in any file. It covers the deterministic CBOR value
+// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}], with the parts'
+// digests of the file, or xxh3 for parts without one. It is sha256 if all of those are, else xxh3. Throws unsupported
+// when version 2 cannot hold the model, and what reading the parts throws.
 std::string compute_content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
@@ -151,7 +151,8 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobSto
 void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
                     const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
 
-// Makes the footer of a file. `manifest` holds the manifest's bytes; it is empty for a data shard.
+// Makes the footer of a file. `offset` is the place of the manifest, and `manifest` holds its bytes; 0 and empty for a
+// data shard.
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
 // Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.

@@ -28,7 +28,7 @@ constexpr std::string_view kCoo = "zt.sparse_coo/1";
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-std::uint64_t require_number(const Tensor& tensor, std::string_view key) {
+std::uint64_t read_unsigned_attribute(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   if (number == nullptr)
@@ -67,24 +67,25 @@ constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
 // Checks a tensor that consists of ggml's blocks.
-void check_gguf(const Tensor& tensor) {
+void check_gguf_blocks(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
   if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.type_name()));
-  const std::uint64_t elements = require_number(tensor, kBlockElements);
-  const std::uint64_t bytes = require_number(tensor, kBlockBytes);
+  const std::uint64_t elements = read_unsigned_attribute(tensor, kBlockElements);
+  const std::uint64_t bytes = read_unsigned_attribute(tensor, kBlockBytes);
   if (elements == 0 || tensor.elements() % elements != 0)
     fail(tensor, fmt::format("attribute elems_per_block: {} does not divide {} elements", elements, tensor.elements()));
   if (bytes == 0) fail(tensor, "attribute block_bytes: expected 1 or more, found 0");
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
-// Converts blocks of a known type. Their sizes in the attributes must be those of the type.
-void read_blocks(Tensor& tensor, TensorLayout layout) {
-  check_gguf(tensor);
+// Sets the layout of blocks of a known type, and removes the attributes with their sizes, which must be those of the
+// type.
+void set_block_layout(Tensor& tensor, TensorLayout layout) {
+  check_gguf_blocks(tensor);
   const BlockType& type = *get_block_type(layout);
-  const std::uint64_t elements = require_number(tensor, kBlockElements);
-  const std::uint64_t bytes = require_number(tensor, kBlockBytes);
+  const std::uint64_t elements = read_unsigned_attribute(tensor, kBlockElements);
+  const std::uint64_t bytes = read_unsigned_attribute(tensor, kBlockBytes);
   if (elements != type.elements || bytes != type.bytes) {
     fail(tensor, fmt::format("attributes elems_per_block and block_bytes: expected {} and {} for {}, found {} and {}",
                              type.elements, type.bytes, type.name, elements, bytes));
@@ -94,7 +95,7 @@ void read_blocks(Tensor& tensor, TensorLayout layout) {
   tensor.attributes.erase(kBlockBytes);
 }
 
-bool is_gguf(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
+bool is_gguf_layout(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
 
 Value describe_zero_point(const GroupScheme& scheme) {
   switch (scheme.zeros) {
@@ -120,7 +121,8 @@ std::string_view name_scale_form(const GroupScheme& scheme, const Part& scales) 
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
-// Returns zTensor 1.1's attributes in the terms of zt.quant_group/1. Other attributes stay.
+// Returns the attributes of a tensor of groups in the terms of zt.quant_group/1. Attributes that do not describe the
+// groups stay.
 Attributes make_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) {
     Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
@@ -147,8 +149,9 @@ Attributes make_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Sets storage type and logical type of a part. In version 2, a type that Poise does not know is spelled "u8:type" (see
-// parse_manifest2). Unknown types of other versions become logical types over bytes.
+// Sets storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
+// parse_manifest2). Unknown types of other versions become logical types over bytes. Throws unsupported if there is no
+// type.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
@@ -166,7 +169,7 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
                 fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
-// Names a layout that has another name in version 2.
+// Describes a layout that has another name in version 2.
 struct Identifier {
   const LayoutType* type;
   std::string_view id;
@@ -192,8 +195,8 @@ std::string find_layout_id(const Tensor& tensor) {
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
-// Throws if Poise would reject the tensor when it reads the file again: version 2 may define a layout or a type that is
-// unknown in the version of the original file.
+// Throws unsupported if Poise would reject the tensor when it reads the file again: version 2 may define a layout or a
+// type that is unknown in the version of the original file.
 void require_readable_again(const StoredTensor& stored) {
   Tensor reread;
   reread.name = stored.name;
@@ -207,15 +210,16 @@ void require_readable_again(const StoredTensor& stored) {
                             .blob = part.blob});
   }
   try {
-    convert_stored2(reread, stored.layout);
+    convert_from_stored2(reread, stored.layout);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()))
         .with({.kind = Remedy::Kind::skip, .tensor = stored.name});
   }
 }
 
-// Gives the part with the codes Poise's role, and finds their scheme.
-std::optional<GroupScheme> read_groups(Tensor& tensor) {
+// Changes the role of the codes from data to packed_weight, and returns the scheme of the groups; std::nullopt if a
+// part's type is not known. Throws invalid_file for invalid attributes.
+std::optional<GroupScheme> read_stored_groups(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: {}: this layout has no part packed_weight: codes are called data", tensor.name,
@@ -236,27 +240,27 @@ void check_layout2(const Tensor& tensor) {
   if (is_sparse(tensor)) return check_sparse(tensor);
   if (&type == &layouts::groups) return check_parts(tensor);
   if (type.check != nullptr) return type.check(tensor);
-  if (is_gguf(tensor.layout.name())) return check_gguf(tensor);
+  if (is_gguf_layout(tensor.layout.name())) return check_gguf_blocks(tensor);
 }
 
 bool is_known_layout2(std::string_view layout) {
   return find_layout(layout) != nullptr || layout == kAffineLayout || find_block_layout(layout);
 }
 
-void convert_stored2(Tensor& tensor, std::string_view layout) {
+void convert_from_stored2(Tensor& tensor, std::string_view layout) {
   const LayoutType* const type = find_layout(layout);
   if (type == &layouts::sparse_csr || type == &layouts::sparse_coo) {
     tensor.layout = TensorLayout::Sparse{type == &layouts::sparse_csr ? Layout::sparse_csr : Layout::sparse_coo, true};
   } else if (type == &layouts::groups) {
-    tensor.layout = make_group_layout(read_groups(tensor));
+    tensor.layout = make_group_layout(read_stored_groups(tensor));
   } else if (type != nullptr) {
     tensor.layout = type->read(tensor, layout).value();
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
-    if (auto blocks = find_block_layout(layout)) read_blocks(tensor, std::move(*blocks));
+    if (auto blocks = find_block_layout(layout)) set_block_layout(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
-  if (has_known_types(tensor)) convert_stored_affine(tensor);
+  if (has_known_types(tensor)) convert_from_stored_affine(tensor);
 }
 
 std::string_view find_stored_role2(const Tensor& tensor, const Part& part) {
@@ -264,7 +268,7 @@ std::string_view find_stored_role2(const Tensor& tensor, const Part& part) {
                                                                                   : part.role;
 }
 
-StoredTensor to_stored2(const Tensor& original) {
+StoredTensor convert_to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? convert_to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, find_layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = make_group_attributes(tensor);

@@ -5,7 +5,7 @@
 //                                        "decoded_length"?}}, "shape": [..], "layout", "attributes"?}},
 //    "attributes": {..}?}
 //
-// Ignores unknown keys at every level.
+// The parser ignores unknown keys at every level.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -26,8 +26,8 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::uint64_t kLeastObjectBytes2 =
-    48;  // an object with its name, shape, layout, and one part with blob and dtype
+// The bytes of an object with its name, shape, layout, and one part with blob and dtype.
+constexpr std::uint64_t kLeastObjectBytes2 = 48;
 
 bool is_storage_type(std::string_view name) {
   return std::ranges::any_of(kSpellings2, [&](const auto& row) { return row.text.storage == name; });
@@ -258,7 +258,7 @@ class ManifestParser2 {
     if (!has_blob) in_.fail("\"blob\" is missing", part.position);
     if (has_encoding != part.decoded_length.has_value())
       in_.fail("expected both \"encoding\" and \"decoded_length\", found one of them", part.position);
-    resolve_type(part, *dtype, type);
+    set_part_type(part, *dtype, type);
   }
 
   void parse_blob(Component& part) {
@@ -274,7 +274,7 @@ class ManifestParser2 {
     part.length = numbers[1];
   }
 
-  void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
+  void set_part_type(Component& part, std::string_view dtype, std::string_view type) const {
     if (!is_storage_type(dtype))
       in_.fail(fmt::format("dtype: expected one of the twelve storage types, such as f32 or u8, found \"{}\"", dtype),
                part.position);

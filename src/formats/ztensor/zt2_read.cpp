@@ -5,8 +5,8 @@
 //   u64 manifest_offset, u64 manifest_length, u64 XXH3-64 of the manifest, u32 version 2, u32 0
 //   89 "ZT2" 0d 0a 1a 0a
 //
-// A data shard has no manifest, and three zeros in its place. Parts may be in shards: other files, for which the
-// manifest has a name, a size and a digest.
+// A data shard has no manifest, and 0 as its offset, length and hash. Parts may be in shards: other files, for which
+// the manifest has a name, a size and a digest.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -159,7 +159,7 @@ class ModelBuilder {
       tensor.parts.push_back(make_part(tensor.name, heap, component));
     }
     try {
-      convert_stored2(tensor, object.layout);
+      convert_from_stored2(tensor, object.layout);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", kContext2, error.message()), input_.source->name(),
                   object.position);
@@ -167,7 +167,7 @@ class ModelBuilder {
     model_.add(std::move(tensor));
   }
 
-  static constexpr std::uint32_t kManifest = UINT32_MAX;  // the place in the table that belongs to no tensor
+  static constexpr std::uint32_t kManifest = UINT32_MAX;  // the tensor number of the manifest's extent
 
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position,
                          std::string_view problem) const {

@@ -47,7 +47,7 @@ std::size_t measure_depth(const Value& value) {
   return deepest + 1;
 }
 
-void require_attributes(const Attributes& attributes) {
+void require_holdable_attributes(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     require_name("attribute", key);
     if (measure_depth(value) >= kMaxAttributeDepth)
@@ -58,20 +58,20 @@ void require_attributes(const Attributes& attributes) {
   }
 }
 
-void require_holdable(const StoredTensor& tensor) {
+void require_holdable_tensor(const StoredTensor& tensor) {
   require_name("tensor", tensor.name);
   if (tensor.parts.empty())
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
   for (const StoredPart& part : tensor.parts) require_name("part", part.role);
-  require_attributes(tensor.attributes);
+  require_holdable_attributes(tensor.attributes);
 }
 
-// Converts a tensor. The sparse profiles are stricter than other formats: columns in order, no repeated cell. A tensor
-// that breaks the rules of its original format is refused, not sorted.
+// Converts a tensor. Version 2 requires sparse columns in order and no repeated cell, which other formats do not: CSR
+// columns are sorted. Throws for a tensor that breaks the rules of its original format.
 StoredTensor convert_tensor(const Tensor& tensor) {
-  if (tensor.layout == Layout::sparse_csr) return to_stored2(sort_sparse_columns(tensor));
+  if (tensor.layout == Layout::sparse_csr) return convert_to_stored2(sort_sparse_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, get_sparse_rules(tensor));
-  return to_stored2(tensor);
+  return convert_to_stored2(tensor);
 }
 
 // Converts the model's tensors with `store`, and sorts them by name.
@@ -82,7 +82,7 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
     StoredTensor& stored = tensors.emplace_back(store(tensor));
     stored.name = normalize_to_form_c(stored.name);
     for (StoredPart& part : stored.parts) part.role = normalize_to_form_c(part.role);
-    require_holdable(stored);
+    require_holdable_tensor(stored);
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
@@ -95,7 +95,7 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
 Attributes collect_root_attributes(const Model& model) {
   Attributes attributes = model.attributes;
   for (const auto& [key, value] : make_metadata_attributes(model)) attributes.set(key, value);
-  require_attributes(attributes);
+  require_holdable_attributes(attributes);
   return attributes;
 }
 
@@ -125,7 +125,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   const Attributes attributes = collect_root_attributes(model);
   const std::vector<StoredTensor> tensors = convert_tensors(model, [&](const Tensor& tensor) {
     if (tensor.layout == Layout::affine) plan.exact = false;
-    StoredTensor stored = to_stored2(set_longest_scale(tensor));
+    StoredTensor stored = convert_to_stored2(set_longest_scale(tensor));
     plan.tensor_bytes.push_back(sum_sizes(list_part_blobs(std::span(&stored, 1))));
     return stored;
   });

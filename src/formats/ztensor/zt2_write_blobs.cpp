@@ -25,7 +25,7 @@ namespace {
 
 void write_magic2(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
 
-// Writes the files of one save: the main one, or data shards; each shard begins when the one before is full.
+// Writes the files of one save: the main file, or data shards. A shard begins when the one before is full.
 class ShardWriter {
  public:
   ShardWriter(Output& output, const WriteOptions& options)
@@ -156,7 +156,7 @@ class BlobWriter {
 
   void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
 
-  // Returns the texts of the digests by number, empty for none.
+  // Returns the texts of the digests by BlobReference::digest; empty for none.
   std::vector<std::string> finish(Output& output) { return digests_.finish(output); }
 
  private:

@@ -116,7 +116,7 @@ ByteWriter make_footer(std::uint64_t offset, std::string_view manifest) {
   return footer;
 }
 
-// The content digest of zTensor 2, independent of offsets, alignment, compression and shards.
+// The content digest of zTensor 2 does not depend on offsets, alignment, compression or shards.
 
 namespace {
 
@@ -126,7 +126,7 @@ std::string compute_digest(const Blob& blob) {
   return format_digest(DigestAlgorithm::xxh3, hasher->finish());
 }
 
-// Returns the file's digest of the decoded bytes of a part that is written as it was read.
+// Returns the digest of a part's decoded bytes, if the file that it was read from has one.
 std::optional<Digest> find_known_digest(const StoredPart& part) {
   const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
   return known ? part.digest : std::nullopt;
@@ -135,7 +135,7 @@ std::optional<Digest> find_known_digest(const StoredPart& part) {
 class Content {
  public:
   void add(const Tensor& tensor) {
-    const StoredTensor stored = to_stored2(tensor);
+    const StoredTensor stored = convert_to_stored2(tensor);
     Attributes parts;
     for (const StoredPart& part : stored.parts) parts.set(part.role, describe_part(part));
     Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())},
