@@ -18,7 +18,7 @@
 namespace poise {
 
 // Chooses how files are read. `map` borrows the page cache and copies no bytes, but SIGBUS ends the program if another
-// one truncates the file. `read` copies with pread; a truncated file is an Error.
+// program truncates the file. `read` copies with pread; a truncated file is an Error.
 enum class IoMode { map, read };
 
 class Source {

@@ -63,7 +63,7 @@ TextDivergence::Texts encode_texts(const Weights& weights, std::string_view cont
   return texts;
 }
 
-// Runs a model with some of its tensors replaced, again and again.
+// Measures how much a model's predictions for a text change when some of its tensors are replaced.
 class ModelOnText {
  public:
   ModelOnText(const Model& model, std::string_view text) : header_(model.header()) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
 
-// Describes a stack of all experts' matrices, and the modules of one expert that llama.cpp has instead.
+// Describes a stack of all experts' matrices, and the modules of an expert that llama.cpp measures separately.
 struct StackRow {
   std::string_view ending;
   std::vector<std::string_view> modules;
@@ -39,14 +39,14 @@ class Places {
   explicit Places(const Model& model) : model_type_(model.card.model_type) {
     for (const Tensor& tensor : model.tensors()) {
       const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
-      for (const ImportancePlace& place : find({tensor.name, 0})) {
+      for (const ImportancePlace& place : find_places({tensor.name, 0})) {
         std::size_t& count = experts_[place.entry];
         count = std::max(count, place.expert + matrices);
       }
     }
   }
 
-  std::vector<ImportancePlace> find(const Matrix::Origin& origin) const {
+  std::vector<ImportancePlace> find_places(const Matrix::Origin& origin) const {
     if (const auto known = find_importance_place(origin.tensor, model_type_))
       return {{known->entry, known->expert + origin.index}};
     std::vector<ImportancePlace> places;
@@ -76,7 +76,7 @@ Imatrix make_imatrix(const InputSquares& squares, const Places& places, const Im
   result.chunk_size = options.chunk_size;
   if (!options.dataset.empty()) result.datasets = {options.dataset};
   squares.visit([&](const Matrix::Origin& origin, const InputSquares::Sums& sums) {
-    for (const ImportancePlace& place : places.find(origin)) {
+    for (const ImportancePlace& place : places.find_places(origin)) {
       ImatrixEntry& entry = result.entries[place.entry];
       const std::size_t columns = sums.squares.size();
       const std::size_t experts = places.count_experts(place.entry);

@@ -30,13 +30,13 @@ Config make_config(const ModelConfig& config) {
 }
 
 ModelConfig make_model_config(const Config& config) {
-  const auto number = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
-  return {.model_dim = number(config.hidden_size),
-          .num_layers = number(config.num_hidden_layers),
-          .num_heads = number(config.num_attention_heads),
-          .ffn_hidden_dim = number(config.intermediate_size),
-          .max_seq_length = number(config.max_position_embeddings),
-          .vocab_size = number(config.vocab_size),
+  const auto convert = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
+  return {.model_dim = convert(config.hidden_size),
+          .num_layers = convert(config.num_hidden_layers),
+          .num_heads = convert(config.num_attention_heads),
+          .ffn_hidden_dim = convert(config.intermediate_size),
+          .max_seq_length = convert(config.max_position_embeddings),
+          .vocab_size = convert(config.vocab_size),
           .dropout = config.dropout};
 }
 

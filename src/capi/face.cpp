@@ -199,9 +199,10 @@ void set_storage_options(const poise_storage* given, WriteOptions& options) {
 
 Card convert_card(const poise_card* given) {
   const poise_card card = read_options_or(given, POISE_CARD_INIT);
-  const auto text = [](const char* field) { return copy_optional_text(field).value_or(""); };
-  return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
-          text(card.last_modified), text(card.license),    text(card.uuid)};
+  const auto copy_field = [](const char* field) { return copy_optional_text(field).value_or(""); };
+  return {copy_field(card.model_type), copy_field(card.base_model),    copy_field(card.author),
+          copy_field(card.created_at), copy_field(card.last_modified), copy_field(card.license),
+          copy_field(card.uuid)};
 }
 
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges) {
@@ -235,7 +236,7 @@ static_assert(static_cast<int>(CacheType::f32) == POISE_CACHE_F32);
 static_assert(static_cast<int>(CacheType::f16) == POISE_CACHE_F16);
 static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);
 
-std::optional<CacheType> parse_cache_type(poise_cache_type given) {
+std::optional<CacheType> convert_cache_type(poise_cache_type given) {
   if (given == POISE_CACHE_DEFAULT) return std::nullopt;
   std::string expected;
   for (const CacheTypeRow& row : list_cache_types()) {
@@ -268,7 +269,7 @@ SessionOptions read_session_options(const poise_session_options* given) {
   SessionOptions options = {.threads = limit_threads(from.threads),
                             .context = static_cast<std::size_t>(from.context),
                             .exact = from.exact != 0,
-                            .cache = parse_cache_type(from.cache)};
+                            .cache = convert_cache_type(from.cache)};
   if (from.draft != nullptr && from.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
   if (from.draft_lookup != 0) options.draft.emplace();
   if (from.draft != nullptr) options.draft = {.model = load_weights(from.draft->model)};

@@ -155,9 +155,9 @@ Card convert_card(const poise_card* card);
 // Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges);
 
-// Returns the number of an element type in C.
+// Returns the C constant of an element type.
 poise_dtype to_c_dtype(DType dtype);
-// Returns the element type of a number. Throws bad_argument for POISE_DTYPE_UNKNOWN and invalid numbers.
+// Returns the element type of a C constant. Throws bad_argument for POISE_DTYPE_UNKNOWN and invalid numbers.
 DType convert_dtype(poise_dtype dtype);
 
 // Returns a finding that borrows the texts.

@@ -32,12 +32,12 @@ poise::StoredType parse_stored_type(const char* name, const char* parameter) {
   return *type;
 }
 
-poise::DType parse_floating_type(poise_dtype dtype) {
+poise::DType convert_floating_type(poise_dtype dtype) {
   if (dtype == POISE_F32 || dtype == POISE_F16 || dtype == POISE_BF16) return convert_dtype(dtype);
   refuse(fmt::format("dtype is {}, expected POISE_F32, POISE_F16 or POISE_BF16", static_cast<int>(dtype)));
 }
 
-poise::Layout parse_sparse_layout(poise_layout layout) {
+poise::Layout convert_sparse_layout(poise_layout layout) {
   if (layout == POISE_SPARSE_CSR) return poise::Layout::sparse_csr;
   if (layout == POISE_SPARSE_COO) return poise::Layout::sparse_coo;
   refuse(fmt::format("sparse is {}, expected POISE_SPARSE_CSR or POISE_SPARSE_COO", static_cast<int>(layout)));
@@ -55,7 +55,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   const poise_convert_options from = read_options_or(given, POISE_CONVERT_OPTIONS_INIT);
   poise::ConvertOptions options;
   options.format = copy_optional_text(from.format).value_or("");
-  if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = parse_floating_type(from.dtype);
+  if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = convert_floating_type(from.dtype);
   if (from.quantize != nullptr && poise::is_block_recipe(from.quantize)) {
     options.recipe = from.quantize;
   } else if (from.quantize != nullptr && std::string_view(from.quantize) == "auto") {
@@ -65,7 +65,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   }
   if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0 || from.text != nullptr))
     refuse("output_size, bits_per_weight and text are for quantize \"auto\"");
-  if (from.sparse != POISE_DENSE) options.sparse = parse_sparse_layout(from.sparse);
+  if (from.sparse != POISE_DENSE) options.sparse = convert_sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {
     options.keep.push_back({std::string(require_text(keep.pattern, "keep.pattern")),

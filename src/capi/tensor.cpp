@@ -107,7 +107,7 @@ class BorrowedNumbers final : public poise::Blob {
   std::span<const std::byte> bytes_;
 };
 
-poise::DType parse_decoded_type(poise_dtype dtype) {
+poise::DType convert_decoded_type(poise_dtype dtype) {
   const poise::DType type = convert_dtype(dtype);
   if (type == poise::DType::f32 || type == poise::DType::f16 || type == poise::DType::bf16) return type;
   refuse(fmt::format("tensors are decoded to f32, f16 or bf16, not {}", poise::to_string(type)));
@@ -159,7 +159,7 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
                                  void* out, size_t size, poise_error* error) {
   return catch_errors(error, [&] {
     const poise::Tensor& tensor = require_tensor(handle);
-    const poise::DType type = parse_decoded_type(dtype);
+    const poise::DType type = convert_decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
       throw poise::Error(
           poise::ErrorKind::unsupported,

@@ -69,7 +69,7 @@ const poise::Format& choose_format(const std::filesystem::path& path, const char
 
 // Parses a JSON object from the caller, and calls use() with it. Throws bad_argument for faults of the JSON.
 template <typename Use>
-void use_json_object(const char* json, const char* parameter, Use&& use) {
+void visit_json_object(const char* json, const char* parameter, Use&& use) {
   const std::string_view text = require_text(json, parameter);
   try {
     const poise::Value value = poise::parse_json(text, parameter);
@@ -182,7 +182,7 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error) {
   return catch_errors(error, [&] {
     poise::Model& to = require_unfinished(writer).model;
-    use_json_object(json, "config", [&](const Attributes& map) {
+    visit_json_object(json, "config", [&](const Attributes& map) {
       poise::Model made;
       made.card.model_type = to.card.model_type;
       poise::parse_config(made, map, {});
@@ -198,7 +198,7 @@ poise_status poise_writer_set_config(poise_writer* writer, const char* json, poi
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error) {
   return catch_errors(error, [&] {
     poise::Model& to = require_unfinished(writer).model;
-    use_json_object(json, "attributes", [&](const Attributes& map) {
+    visit_json_object(json, "attributes", [&](const Attributes& map) {
       for (const auto& [key, value] : map) to.attributes.set(key, value);
     });
   });

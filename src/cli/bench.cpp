@@ -59,8 +59,8 @@ double compute_expert_share(const Model& model) {
   return used > 0 && all >= used ? used / all : 1;
 }
 
-// Returns the sizes. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is the
-// output matrix, too.
+// Returns the model's sizes. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is
+// the output matrix, too.
 ModelSize measure_size(const Model& model) {
   ModelSize size;
   const bool has_output = model.find("lm_head.weight") != nullptr;
@@ -123,7 +123,7 @@ std::string read_processor_name() {
   return {};
 }
 
-// Names the instructions of the kernels: "AVX2", or "AVX3_ZEN4 and AMX".
+// Returns the names of the instructions that the kernels use: "AVX2", or "AVX3_ZEN4 and AMX".
 std::string describe_instructions() {
   // On arm64, the products use NEON on each processor (CMakeLists.txt).
   constexpr std::int64_t kNotInProducts = HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128;

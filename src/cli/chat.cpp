@@ -131,8 +131,8 @@ class Chat {
         {"save", "FILE", "write the conversation as JSON, as `poise run --messages` takes it", &Chat::save},
         {"load", "FILE", "continue a conversation that /save wrote", &Chat::load},
         {"help", "", "show these commands", &Chat::print_help},
-        {"exit", "", "end the conversation, as Ctrl-D does", &Chat::leave},
-        {"quit", "", "the same as /exit", &Chat::leave},
+        {"exit", "", "end the conversation, as Ctrl-D does", &Chat::end_conversation},
+        {"quit", "", "the same as /exit", &Chat::end_conversation},
     });
     return kCommands;
   }
@@ -384,7 +384,7 @@ class Chat {
     return true;
   }
 
-  bool leave(const std::string&) { return false; }
+  bool end_conversation(const std::string&) { return false; }
 
   const ChatArguments& options_;
   GenerateOptions generate_;

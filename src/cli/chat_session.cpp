@@ -80,7 +80,7 @@ void ChatSession::load(std::string_view json, const std::string& name) {
 
 std::vector<TokenId> ChatSession::encode() const { return session_.tokenizer().encode(chat_.render(talk_)); }
 
-std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
+std::size_t ChatSession::drop_oldest_messages(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
   while (tokens.size() >= session_.context()) {
     // Drops a question together with its answer.
@@ -126,7 +126,7 @@ ChatSession::Answer ChatSession::answer(const Conversation& before, const Genera
     std::vector<TokenId> all = encode();
     if (all.empty())
       throw Error(ErrorKind::bad_argument, "the chat template renders the conversation to an empty text");
-    answer.left_out = make_room(all);
+    answer.left_out = drop_oldest_messages(all);
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(all.begin(), all.end(), known.begin(), known.end()).first;
     // If all tokens are known, the last one is computed again for its scores.

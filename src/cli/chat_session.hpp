@@ -58,7 +58,7 @@ class ChatSession {
                 const std::function<void(std::string_view)>& on_text);
   std::optional<std::size_t> find_last_question() const;  // its index among the messages
   // Drops the oldest messages until an answer fits, and returns their number. `tokens` are those of the conversation.
-  std::size_t make_room(std::vector<TokenId>& tokens);
+  std::size_t drop_oldest_messages(std::vector<TokenId>& tokens);
 
   Session session_;
   ChatTemplate chat_;

@@ -81,29 +81,32 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
 }
 
 // Returns a table of the types of --quantize, with their bits and the formats that hold them.
-std::string list_quantize_types() {
+std::string format_quantize_types() {
   const auto formats_with = [](const LayoutType& layout) {
-    return list_format_names([&](const Format& format) { return format.prepare && holds_layout(format, layout); });
+    return join_format_names([&](const Format& format) { return format.prepare && holds_layout(format, layout); });
   };
   const std::string affine = formats_with(layouts::affine);
   const std::string groups = formats_with(layouts::groups);
   const std::string blocks = formats_with(layouts::blocks);
-  const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
+  const auto format_bits = [](double number) { return fmt::format("{:.2f}", number); };
   Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
   for (const unsigned width : {8U, 4U}) {
-    table.add({fmt::format("qint{}", width), bits(width), affine, "one scale per tensor, from its largest magnitude"});
-    table.add({fmt::format("qint{}:range", width), bits(width), affine, "from its least to its largest value"});
-    table.add({fmt::format("qint{}:mse", width), bits(width), affine, "with the least squared error"});
+    table.add(
+        {fmt::format("qint{}", width), format_bits(width), affine, "one scale per tensor, from its largest magnitude"});
+    table.add({fmt::format("qint{}:range", width), format_bits(width), affine, "from its least to its largest value"});
+    table.add({fmt::format("qint{}:mse", width), format_bits(width), affine, "with the least squared error"});
   }
   for (const Groups usual : {Groups{8}, Groups{4}}) {
     constexpr double kScaleBits = 32;  // bits of the scale and the zero point of a group
-    table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
-               groups, fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
+    table.add({fmt::format("group{}", usual.bits),
+               format_bits(usual.bits + kScaleBits / static_cast<double>(usual.size)), groups,
+               fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
   }
   for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
-    table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
-               blocks, fmt::format("ggml's blocks of {} neighbours", type.elements)});
+    table.add({std::string(type.name),
+               format_bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)), blocks,
+               fmt::format("ggml's blocks of {} neighbours", type.elements)});
   }
   for (const std::string_view recipe : list_block_recipes())
     table.add({std::string(recipe), "", blocks, "a type for each matrix, mixed as llama-quantize does"});
@@ -287,7 +290,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
   add_card_options(command, convert_options.card);
   add_progress_options(command, options.progress, "No progress, no report and no notes");
   add_read_options(command, convert_options.read);
-  command.footer(fmt::format("{}\n{}", list_quantize_types(), list_formats()));
+  command.footer(fmt::format("{}\n{}", format_quantize_types(), describe_formats()));
 }
 
 void finish_conversion_options(ConversionArguments& options) {

@@ -98,7 +98,7 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
       align > allowed->least ? fmt::format("; --align {} needs less", allowed->least) : "");
 }
 
-void print_sentences(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
+void print_warnings_and_losses(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
   for (const Finding& warning : warnings) print_note(warning);
   for (const std::string& loss : losses) print_message("note: " + make_printable(loss));
 }
@@ -200,7 +200,7 @@ std::string describe_planned_size(const Plan& plan) {
 }  // namespace
 
 void print_notes(const ConvertReport& report) {
-  print_sentences(report.warnings, report.losses);
+  print_warnings_and_losses(report.warnings, report.losses);
   print_decoded(report.decoded, report.format);
 }
 
@@ -227,7 +227,7 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
 
 void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet) {
   if (!quiet) {
-    print_sentences(plan.warnings, plan.losses);
+    print_warnings_and_losses(plan.warnings, plan.losses);
     print_decoded(plan.decoded, plan.format);
   }
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", make_printable(input),

@@ -72,7 +72,7 @@ std::size_t count_type_differences(const DiffReport& report) {
 
 // Returns ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; an empty text if there are
 // none.
-std::string describe_other_equality(const DiffReport& report, const DiffOptions& options) {
+std::string describe_inexact_equality(const DiffReport& report, const DiffOptions& options) {
   std::string text;
   if (report.equal_as_numbers > 0)
     text += fmt::format(", {} of these equal as numbers{}", report.equal_as_numbers,
@@ -91,7 +91,7 @@ void print_report(const DiffReport& report, const DiffArguments& options) {
                format_count(count, "tensor"), count == 1 ? "is" : "are");
   fmt::print("{} and {} differ, {} {} equal{}\n", format_count(report.fields.size(), "field"),
              format_count(report.tensors.size(), "tensor"), format_count(report.equal_tensors, "tensor"),
-             report.equal_tensors == 1 ? "is" : "are", describe_other_equality(report, options.diff));
+             report.equal_tensors == 1 ? "is" : "are", describe_inexact_equality(report, options.diff));
 }
 
 std::string_view to_string(TensorDifference::What what) {

@@ -66,7 +66,7 @@ void add_edit(CLI::App& app) {
   command
       ->add_option("PATH", options->path,
                    fmt::format("A file of these formats: {}",
-                               list_format_names([](const Format& format) { return format.edit != nullptr; })))
+                               join_format_names([](const Format& format) { return format.edit != nullptr; })))
       ->required();
   add_set_option(*command, options->set,
                  "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON");

@@ -44,7 +44,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
 }
 
 // Returns the help text of one option or command: "  NAME      description".
-std::string make_entry(std::string_view name, std::string_view description) {
+std::string make_help_entry(std::string_view name, std::string_view description) {
   constexpr std::size_t kIndent = 26;
   std::string line = fmt::format("  {}", name);
   if (line.size() + 2 > kIndent) {
@@ -63,11 +63,11 @@ std::string paint_heading(std::string_view text) {
   return has_colors(STDERR_FILENO) ? paint(text, Color::bold, STDOUT_FILENO) : std::string(text);
 }
 
-std::string make_title(const std::string& title) { return fmt::format("\n{}\n", paint_heading(title + ":")); }
+std::string make_section_title(const std::string& title) { return fmt::format("\n{}\n", paint_heading(title + ":")); }
 
-bool takes_value(const CLI::Option& option) { return option.get_type_size() != 0; }
+bool accepts_value(const CLI::Option& option) { return option.get_type_size() != 0; }
 
-bool takes_several(const CLI::Option& option) {
+bool accepts_several_values(const CLI::Option& option) {
   return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
 }
 
@@ -75,7 +75,7 @@ bool takes_several(const CLI::Option& option) {
 std::string describe_usage(const CLI::Option& option) {
   const std::string name = option.get_name(true, false);
   const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";
-  const std::string text = letter + name + (takes_several(option) ? "..." : "");
+  const std::string text = letter + name + (accepts_several_values(option) ? "..." : "");
   return option.get_required() ? text : "[" + text + "]";
 }
 
@@ -85,14 +85,14 @@ std::string format_option_name(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   std::string text = fmt::format("{}", fmt::join(names, ", "));
-  if (!takes_value(option)) return text;
+  if (!accepts_value(option)) return text;
   const std::string value = option.get_positional() ? option.get_name(true, false) : option.get_type_name();
   if (!value.empty()) text += (text.empty() ? "" : " ") + value;
-  return text + (takes_several(option) ? "..." : "");
+  return text + (accepts_several_values(option) ? "..." : "");
 }
 
 template <typename Options>
-std::string list_names(const Options& options) {
+std::string join_option_names(const Options& options) {
   std::vector<std::string> names;
   names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
@@ -102,10 +102,10 @@ std::string list_names(const Options& options) {
 
 std::string format_description(const CLI::Option& option) {
   std::string text = option.get_description();
-  if (takes_value(option) && !option.get_default_str().empty())
+  if (accepts_value(option) && !option.get_default_str().empty())
     text += fmt::format(" (default: {})", option.get_default_str());
-  if (!option.get_needs().empty()) text += fmt::format(" (with {})", list_names(option.get_needs()));
-  if (!option.get_excludes().empty()) text += fmt::format(" (not with {})", list_names(option.get_excludes()));
+  if (!option.get_needs().empty()) text += fmt::format(" (with {})", join_option_names(option.get_needs()));
+  if (!option.get_excludes().empty()) text += fmt::format(" (not with {})", join_option_names(option.get_excludes()));
   return text;
 }
 
@@ -140,17 +140,17 @@ class HelpFormatter final : public CLI::FormatterBase {
  private:
   static std::string make_option_section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
-    std::string text = make_title(title);
+    std::string text = make_section_title(title);
     for (const CLI::Option* option : options)
-      text += make_entry(format_option_name(*option), format_description(*option));
+      text += make_help_entry(format_option_name(*option), format_description(*option));
     return text;
   }
 
   static std::string make_command_section(const CLI::App& app) {
     const auto all = app.get_subcommands({});
     if (all.empty()) return {};
-    std::string text = make_title("Commands");
-    for (const CLI::App* command : all) text += make_entry(command->get_name(), command->get_description());
+    std::string text = make_section_title("Commands");
+    for (const CLI::App* command : all) text += make_help_entry(command->get_name(), command->get_description());
     return text;
   }
 };

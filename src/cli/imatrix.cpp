@@ -63,7 +63,7 @@ std::vector<std::filesystem::path> list_imatrix_inputs(const ImatrixArguments& o
   return inputs;
 }
 
-// Returns the sums that an interrupted run has saved in the output file.
+// Returns the sums that an interrupted run has saved in the output file; std::nullopt if there is no such file.
 std::optional<Imatrix> read_saved_sums(const ImatrixArguments& options) {
   std::error_code error;
   if (!options.resume || !std::filesystem::exists(options.output, error)) return std::nullopt;

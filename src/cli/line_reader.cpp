@@ -31,7 +31,7 @@ void set_utf8_locale() {
     std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Binds a key that has no such function in libedit: Home, End, Delete, Control with an arrow, and Control-R.
+// Binds a key, such as Home or Control with an arrow, to a function that libedit itself does not bind to it.
 struct KeyBinding {
   const char* key;
   const char* function;
@@ -153,13 +153,13 @@ constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700
 
 // Finds the folder by the XDG base directory specification: a relative path is ignored.
 fs::path find_state_folder() {
-  const auto absolute = [](const char* name) {
+  const auto read_absolute_path = [](const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && *value == '/' ? fs::path(value) : fs::path();
   };
-  const fs::path state = absolute("XDG_STATE_HOME");
+  const fs::path state = read_absolute_path("XDG_STATE_HOME");
   if (!state.empty()) return state / "poise";
-  const fs::path home = absolute("HOME");
+  const fs::path home = read_absolute_path("HOME");
   return home.empty() ? fs::path() : home / ".local" / "state" / "poise";
 }
 

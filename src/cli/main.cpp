@@ -94,7 +94,7 @@ int run(int argc, char** argv) {
         add_lora,    add_fetch, add_hash,     add_diff,   add_report,          add_edit,       add_run,
         add_chat,    add_embed, add_tokenize, add_bench,  add_imatrix_command, add_completion, add_help})
     add_command(app);
-  app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
+  app.footer(fmt::format("{}\n{}", describe_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {
     remove_argument_types(*command);
     accept_models_in_cache(*command);

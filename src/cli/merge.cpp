@@ -135,7 +135,7 @@ void run_merge(MergeArguments& options) {
   if (!options.writes_stream()) print_conversion(report, input, options.convert, options.table);
 }
 
-std::string list_methods() {
+std::string format_methods() {
   Table table({"METHOD", ""}, {false, false});
   for (const MergeMethodInfo& method : list_merge_methods()) {
     table.add({method.short_name.empty() ? method.name : fmt::format("{}, {}", method.name, method.short_name),
@@ -167,7 +167,7 @@ void add_merge(CLI::App& app) {
   add_number_option(*command, "--seed", options->recipe.seed, "Seed of the random numbers of DARE and DELLA");
   add_conversion_options(*command, *options, "-o,--output");
   const std::string types = command->get_footer();
-  command->footer(fmt::format("{}\n{}", list_methods(), types));
+  command->footer(fmt::format("{}\n{}", format_methods(), types));
   command->callback([options] {
     finish_conversion_options(*options);
     run_merge(*options);

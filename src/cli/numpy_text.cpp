@@ -24,8 +24,7 @@ constexpr std::size_t kMostPrinted = 1 << 20;
 
 struct Number {
   double value = 0;
-  DType dtype =
-      DType::f64;  // the type of the number: the printed digits are the shortest that identify it in this type
+  DType dtype = DType::f64;  // the printed digits are the fewest that identify the number in this type
 };
 
 // Returns the number in scientific form, with the fewest digits that identify it in its type.
@@ -116,15 +115,15 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   }
   std::size_t width = left + 1 + right;
   const bool has_finite = left > 0;
-  const auto special = [](double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; };
+  const auto format_special = [](double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; };
   if (!has_finite) width = 0;
   for (const Number& number : numbers) {
-    if (!std::isfinite(number.value)) width = std::max(width, std::string_view(special(number.value)).size());
+    if (!std::isfinite(number.value)) width = std::max(width, std::string_view(format_special(number.value)).size());
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::string& text = texts[i];
     if (text.empty()) {
-      text = fmt::format("{:>{}}", special(numbers[i].value), width);
+      text = fmt::format("{:>{}}", format_special(numbers[i].value), width);
     } else {
       text.append(right - (text.size() - text.find('.') - 1), ' ');
       text = fmt::format("{:>{}}", text, width);

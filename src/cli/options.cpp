@@ -62,7 +62,7 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
 void add_storage_options(CLI::App& command, WriteOptions& options) {
   constexpr const char* kGroup = "Storage";
   const auto with_formats = [](std::string_view text, FunctionRef<bool(const HonouredOptions&)> has) {
-    return fmt::format("{} ({})", text, list_format_names([&](const Format& format) { return has(format.options); }));
+    return fmt::format("{} ({})", text, join_format_names([&](const Format& format) { return has(format.options); }));
   };
   add_parsed_option(command, "--compress", "zstd[:LEVEL]",
                     with_formats("Compress every part; the level is 3 unless given",
@@ -82,7 +82,7 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       ->group(kGroup);
   add_size_option(
       command, "--align", options.align,
-      fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", list_alignments()))
+      fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", describe_alignments()))
       ->group(kGroup);
   add_size_option(
       command, "--max-shard-size,--shard-size", options.shard_size,
@@ -108,7 +108,7 @@ void add_tokenizer_options(CLI::App& command, TokenizerPaths& files) {
   merges->needs(vocab);
 }
 
-std::string list_formats() {
+std::string describe_formats() {
   std::string text = "Formats:\n";
   for (const FormatInfo& format : formats()) {
     const char* access = format.readable && format.writable ? "read, write" : format.readable ? "read" : "write";
@@ -117,7 +117,7 @@ std::string list_formats() {
   return text;
 }
 
-std::string list_format_names(FunctionRef<bool(const Format&)> is_meant) {
+std::string join_format_names(FunctionRef<bool(const Format&)> is_meant) {
   std::vector<std::string_view> names;
   for (const Format* format : list_all_formats()) {
     if (is_meant(*format)) names.push_back(format->info.name);
@@ -125,7 +125,7 @@ std::string list_format_names(FunctionRef<bool(const Format&)> is_meant) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string list_alignments() {
+std::string describe_alignments() {
   std::vector<std::string> texts;
   for (const Format* format : list_all_formats()) {
     if (const auto& align = format->options.align)

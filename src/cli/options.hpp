@@ -43,12 +43,12 @@ struct TokenizerPaths {
 void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 
 // Returns the heading "Formats:" and a line for each format.
-std::string list_formats();
+std::string describe_formats();
 
 // Returns "zt, zt1": the formats for which `is_meant` is true.
-std::string list_format_names(FunctionRef<bool(const Format&)> is_meant);
+std::string join_format_names(FunctionRef<bool(const Format&)> is_meant);
 
 // Returns each format's alignment of parts: "zt: at least 4096, default 65536; gguf: ...".
-std::string list_alignments();
+std::string describe_alignments();
 
 }  // namespace poise::cli

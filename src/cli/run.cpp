@@ -252,9 +252,11 @@ class Run {
       if (options_.top_logprobs) log_probabilities.emplace_back(list_log_probabilities(session, token));
     });
     if (stream) text += stream->finish();
-    const auto array = [](const std::vector<TokenId>& tokens) { return Value::Array(tokens.begin(), tokens.end()); };
-    Attributes answer = {{"prompt_tokens", array(prompt)},
-                         {"tokens", array(generation.tokens)},
+    const auto make_array = [](const std::vector<TokenId>& tokens) {
+      return Value::Array(tokens.begin(), tokens.end());
+    };
+    Attributes answer = {{"prompt_tokens", make_array(prompt)},
+                         {"tokens", make_array(generation.tokens)},
                          {"text", stream ? Value(text) : Value()},
                          {"finish_reason", finish_reason(generation.reason)},
                          {"counts", Attributes{{"prompt", std::uint64_t{prompt.size()}},
@@ -268,7 +270,7 @@ class Run {
 
   // Returns the log probabilities of the chosen token and of the best ones, by the model's own scores.
   Attributes list_log_probabilities(const Session& session, TokenId chosen) const {
-    const auto entry = [&](TokenId token, double log_probability) {
+    const auto make_entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};
       const bool has_piece =
           session.has_tokenizer() && static_cast<std::size_t>(token) < session.tokenizer().vocabulary().size();
@@ -277,8 +279,8 @@ class Run {
     };
     Value::Array best;
     for (const auto& [token, log_probability] : top_log_probabilities(session.logits(), *options_.top_logprobs))
-      best.emplace_back(entry(token, log_probability));
-    Attributes of_chosen = entry(chosen, log_probability(session.logits(), chosen));
+      best.emplace_back(make_entry(token, log_probability));
+    Attributes of_chosen = make_entry(chosen, log_probability(session.logits(), chosen));
     of_chosen.set("top", std::move(best));
     return of_chosen;
   }

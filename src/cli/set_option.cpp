@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMostFileBytes = 64 << 20;
 
 // Returns the exact content of a text file, or of standard input for "-".
-std::string read_value(const std::string& path) {
+std::string read_value_file(const std::string& path) {
   std::string text;
   if (path == "-") {
     text = TextInput().read_all();
@@ -42,7 +42,7 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
   if (text.starts_with("@@")) {
     text.erase(0, 1);
   } else if (text.starts_with('@')) {
-    text = read_value(text.substr(1));
+    text = read_value_file(text.substr(1));
   }
   return {given.substr(0, equals), std::move(text)};
 }

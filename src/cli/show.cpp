@@ -1,4 +1,4 @@
-// poise show: prints the numbers of a tensor, or of a slice of it, as NumPy does, or where its bytes are.
+// poise show: prints where a tensor's bytes are, and its numbers, or those of a slice, as NumPy does.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -66,10 +66,10 @@ Range parse_range(const std::string& text, std::uint64_t length, const std::stri
   }
   constexpr std::uint64_t kMost = INT64_MAX;
   const auto size = static_cast<std::int64_t>(std::min(length, kMost));
-  const auto from_front = [&](std::int64_t index) { return index < 0 ? index + size : index; };
+  const auto count_from_front = [&](std::int64_t index) { return index < 0 ? index + size : index; };
   if (numbers.size() == 1) {
     if (!numbers[0]) refuse_slice(slice, shape, "an index is empty");
-    const std::int64_t index = from_front(*numbers[0]);
+    const std::int64_t index = count_from_front(*numbers[0]);
     if (index < 0 || index >= size)
       refuse_slice(slice, shape, fmt::format("index {} is outside a dimension of {}", *numbers[0], length));
     return {index, 1, 1, true};
@@ -79,7 +79,7 @@ Range parse_range(const std::string& text, std::uint64_t length, const std::stri
   const std::int64_t lowest = step > 0 ? 0 : -1;
   const std::int64_t highest = step > 0 ? size : size - 1;
   const auto cut = [&](std::optional<std::int64_t> index, std::int64_t missing) {
-    return index ? std::clamp(from_front(*index), lowest, highest) : missing;
+    return index ? std::clamp(count_from_front(*index), lowest, highest) : missing;
   };
   const std::int64_t first = cut(numbers[0], step > 0 ? 0 : size - 1);
   const std::int64_t end = cut(numbers[1], step > 0 ? size : -1);

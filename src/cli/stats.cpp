@@ -105,12 +105,12 @@ void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view colum
     std::ranges::stable_sort(tensors, {}, &TensorStatistics::name);
     return;
   }
-  const auto key = [&](const TensorStatistics& tensor) {
+  const auto compute_key = [&](const TensorStatistics& tensor) {
     if (column == "elements") return static_cast<double>(tensor.elements);
     const double number = std::ranges::find(kStatsColumns, column, &StatsColumn::name)->key(tensor);
     return tensor.problem.empty() && !std::isnan(number) ? number : -HUGE_VAL;
   };
-  std::ranges::stable_sort(tensors, std::ranges::greater(), key);
+  std::ranges::stable_sort(tensors, std::ranges::greater(), compute_key);
 }
 
 std::string_view find_shown_name(const Model& model, const TensorStatistics& tensor, bool in_file) {
@@ -166,7 +166,7 @@ class StatsJson {
  private:
   void write_tensor(const Model& model, const TensorStatistics& tensor) {
     const bool has_numbers = tensor.problem.empty();
-    const auto count = [&](std::uint64_t number) { return has_numbers ? Value(number) : Value(); };
+    const auto make_count = [&](std::uint64_t number) { return has_numbers ? Value(number) : Value(); };
     Attributes entry{{"name", tensor.name}};
     if (const std::string_view name = find_shown_name(model, tensor, true); name != tensor.name)
       entry.set("file_name", name);
@@ -178,11 +178,11 @@ class StatsJson {
     entry.set("mean", tensor.mean);
     entry.set("std", tensor.deviation);
     entry.set("rms", tensor.rms);
-    entry.set("zeros", count(tensor.zeros));
-    entry.set("subnormals", count(tensor.subnormals));
-    entry.set("nan", count(tensor.nans));
-    entry.set("inf", count(tensor.infinities));
-    entry.set("outliers", count(tensor.outliers));
+    entry.set("zeros", make_count(tensor.zeros));
+    entry.set("subnormals", make_count(tensor.subnormals));
+    entry.set("nan", make_count(tensor.nans));
+    entry.set("inf", make_count(tensor.infinities));
+    entry.set("outliers", make_count(tensor.outliers));
     entry.set("largest_channel", tensor.largest_channel ? Value(Attributes{{"index", tensor.largest_channel->index},
                                                                            {"rms", tensor.largest_channel->rms}})
                                                         : Value());

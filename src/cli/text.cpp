@@ -33,13 +33,14 @@ std::size_t measure_width(const std::string& text) {
 // Returns the size of the control character with which a text begins: one that a terminal obeys instead of showing it,
 // or one that changes the direction of text. Returns 0 if the text begins with another character.
 std::size_t measure_control_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
-  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
-  if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;                    // U+061C
-  if (byte(0) != 0xe2) return 0;
-  const bool turns = byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae)
-                                     : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  const auto get_byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  if (get_byte(0) < 0x20 || get_byte(0) == 0x7f) return 1;
+  if (get_byte(0) == 0xc2 && get_byte(1) >= 0x80 && get_byte(1) < 0xa0) return 2;  // U+0080 to U+009F
+  if (get_byte(0) == 0xd8 && get_byte(1) == 0x9c) return 2;                        // U+061C
+  if (get_byte(0) != 0xe2) return 0;
+  const bool turns = get_byte(1) == 0x80
+                         ? get_byte(2) == 0x8e || get_byte(2) == 0x8f || (get_byte(2) >= 0xaa && get_byte(2) <= 0xae)
+                         : get_byte(1) == 0x81 && get_byte(2) >= 0xa6 && get_byte(2) <= 0xa9;
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 

@@ -50,11 +50,11 @@ CLI::Validator make_nonempty_check() {
 }
 
 CLI::Validator make_text_check() {
-  const auto fault = [](const std::string& text) {
+  const auto find_fault = [](const std::string& text) {
     if (text.empty()) return std::string("the value is empty");
     return is_utf8(text) ? std::string() : fmt::format("\"{}\": expected UTF-8", make_printable(text));
   };
-  return CLI::Validator(fault, "");
+  return CLI::Validator(find_fault, "");
 }
 
 }  // namespace poise::cli

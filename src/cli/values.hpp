@@ -87,18 +87,18 @@ template <typename Value, typename Choice>
 CLI::Option* add_choice_option(CLI::App& command, const std::string& names, Value& value,
                                const std::vector<std::pair<std::string_view, Choice>>& choices,
                                const std::string& description) {
-  const auto all = [choices](std::string_view separator) {
+  const auto join_names = [choices](std::string_view separator) {
     std::string text;
     for (const auto& [name, choice] : choices) text += (text.empty() ? "" : std::string(separator)) + std::string(name);
     return text;
   };
-  const auto set = [name = find_long_name(names), choices, all, &value](const std::string& text) {
+  const auto set = [name = find_long_name(names), choices, join_names, &value](const std::string& text) {
     const auto found =
         std::ranges::find(choices, to_lower_ascii(text), [](const auto& choice) { return choice.first; });
-    if (found == choices.end()) refuse(name, text, "one of " + all(", "));
+    if (found == choices.end()) refuse(name, text, "one of " + join_names(", "));
     value = found->second;
   };
-  return add_parsed_option(command, names, all("|"), description, set);
+  return add_parsed_option(command, names, join_names("|"), description, set);
 }
 
 // Each function returns a check for CLI::Option::check(): that the value is not empty, or that it is UTF-8 and not

@@ -83,18 +83,18 @@ class Verification {
   void execute() {
     if (options_.json) {
       json_->begin_object();
-      json_.write_list("files", options_.paths, [this](const std::string& path) { verify_one(path); });
+      json_.write_list("files", options_.paths, [this](const std::string& path) { verify_path(path); });
       json_->write_member("ok", good_);
       json_->end_object();
       json_.finish();
     } else {
-      for (const std::string& path : options_.paths) verify_one(path);
+      for (const std::string& path : options_.paths) verify_path(path);
     }
     if (!good_) throw ExitCode{1};
   }
 
  private:
-  void verify_one(const std::string& path) {
+  void verify_path(const std::string& path) {
     VerifyReport report;
     try {
       const Progress progress = make_progress(options_.progress, "verify");

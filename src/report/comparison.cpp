@@ -23,7 +23,7 @@ constexpr std::size_t kMostFields = 300;
 constexpr std::size_t kLongestText = 300;
 constexpr std::size_t kMostDifferences = 20000;
 
-// Collects where the errors of one tensor are.
+// Collects the sizes and places of one tensor's errors.
 class ErrorMap {
  public:
   ErrorMap(const Tensor& tensor, std::size_t side)

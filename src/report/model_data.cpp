@@ -160,7 +160,7 @@ constexpr std::string_view kMessages = R"(
   {"role": "user", "content": "And the shortest?"})";
 
 // Cuts the text into runs that come from the template or from messages, by turns.
-Value::Array cut_by_origin(const ChatText& text) {
+Value::Array split_by_origin(const ChatText& text) {
   Value::Array runs;
   const std::string& from = text.from_messages;
   for (std::size_t begin = 0; begin < text.text.size();) {
@@ -187,7 +187,7 @@ Value describe_chat(const Model& model) {
       const std::string messages = fmt::format("[{}{}]", system, kMessages);
       data.set("messages", parse_json(messages, "example"));
       try {
-        data.set("text", cut_by_origin(chat.render(parse_conversation(messages, "example"))));
+        data.set("text", split_by_origin(chat.render(parse_conversation(messages, "example"))));
         data.erase("problem");
         break;
       } catch (const Error& error) {

@@ -94,7 +94,8 @@ class Report {
     data.set("digests", describe_digests(std::move(hashes)));
     data.set("against", std::move(against));
     data.set("listed", tensors_.listed().size());
-    data.set("maps", Attributes{{"side", tensors_.side()}, {"count", tensors_.maps()}, {"of", tensors_.matrices()}});
+    data.set("maps",
+             Attributes{{"side", tensors_.side()}, {"count", tensors_.map_count()}, {"of", tensors_.matrix_count()}});
     if (model_.vocabulary) {
       const std::size_t used = page.tensors.size() + page.maps.size();
       const std::size_t most = std::max(kLeastVocabularyBytes, kMostPackedBytes - std::min(used, kMostPackedBytes));
@@ -130,7 +131,7 @@ class Report {
       read_numbers(own);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled || error.kind() == ErrorKind::internal) throw;
-      for (const Tensor* tensor : own) read_or_explain(*tensor);  // the others have numbers all the same
+      for (const Tensor* tensor : own) read_numbers_or_problem(*tensor);  // the others have numbers all the same
     }
   }
 
@@ -141,7 +142,7 @@ class Report {
       facts_[tensors[i]->name] = {std::move(found.tensors[i]), std::move(found.details[i])};
   }
 
-  void read_or_explain(const Tensor& tensor) {
+  void read_numbers_or_problem(const Tensor& tensor) {
     try {
       read_numbers({&tensor});
     } catch (const Error& error) {

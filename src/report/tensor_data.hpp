@@ -31,8 +31,8 @@ class PageTensors {
   // Returns the side of a tensor's map in cells; 0 if it has no map.
   std::size_t find_side(const Tensor& tensor) const;
   std::size_t side() const { return side_; }
-  std::size_t maps() const { return maps_; }          // the number of maps on the page
-  std::size_t matrices() const { return matrices_; }  // the number of matrices that could have a map
+  std::size_t map_count() const { return maps_; }         // the number of maps on the page
+  std::size_t matrix_count() const { return matrices_; }  // the number of matrices that could have a map
 
  private:
   std::vector<const Tensor*> listed_;

@@ -63,19 +63,19 @@ function makeMatcher(search) {
 
 function addTensorTable(tensors) {
   const section = addSection("tensors", "Tensors", "Search by name, type or shape; sort by a column. A name opens the tensor.", "Tensors");
-  const number = (name, key, format, wide) => ({name, class: "number" + (wide ? " wide" : ""), key: (tensor) => tensor[key], first: "descending",
+  const makeNumberColumn = (name, key, format, wide) => ({name, class: "number" + (wide ? " wide" : ""), key: (tensor) => tensor[key], first: "descending",
     cell: (tensor) => tensor.problem && !["bytes", "elements"].includes(key) ? "\u2013" : format(tensor[key], tensor)});
   const columns = [
     {name: "Name", class: "name", key: (tensor) => tensor.name, cell: (tensor) => make("button", {type: "button", onclick: () => showTensor(tensor)}, breakName(tensor.name))},
     {name: "Shape", class: "whole", key: (tensor) => tensor.elements, first: "descending", cell: (tensor) => formatShape(tensor.shape)},
     {name: "Type", class: "", key: (tensor) => tensor.type, cell: (tensor) => tensor.type},
-    number("Bytes", "bytes", formatBytes),
-    number("Smallest", "min", formatNumber, true),
-    number("Largest", "max", formatNumber, true),
-    number("Mean", "mean", formatNumber, true),
-    number("Sigma", "std", formatNumber, true),
-    number("Zeros", "zeros", (count, tensor) => formatShare(count, tensor.elements), true),
-    number("Outliers", "outliers", formatCount, true),
+    makeNumberColumn("Bytes", "bytes", formatBytes),
+    makeNumberColumn("Smallest", "min", formatNumber, true),
+    makeNumberColumn("Largest", "max", formatNumber, true),
+    makeNumberColumn("Mean", "mean", formatNumber, true),
+    makeNumberColumn("Sigma", "std", formatNumber, true),
+    makeNumberColumn("Zeros", "zeros", (count, tensor) => formatShare(count, tensor.elements), true),
+    makeNumberColumn("Outliers", "outliers", formatCount, true),
   ];
   if (tensors.some((tensor) => tensor.nan || tensor.inf)) {
     columns.push({name: "Not finite", class: "number", first: "descending", key: (tensor) => tensor.nan + tensor.inf, cell: (tensor) => formatCount(tensor.nan + tensor.inf)});

@@ -97,17 +97,17 @@ function addCostCharts(section, finite) {
 }
 
 function addCostTable(section) {
-  const number = (name, key, format, first, wide) => ({name, class: "number" + (wide ? " wide" : ""), first, key: (row) => row[key] === undefined || typeof row[key] === "string" ? null : row[key],
+  const makeNumberColumn = (name, key, format, first, wide) => ({name, class: "number" + (wide ? " wide" : ""), first, key: (row) => row[key] === undefined || typeof row[key] === "string" ? null : row[key],
     cell: (row) => hasCost(row) ? format(row[key]) : "\u2013"});
   const table = makeTable("Tensors that differ", [
     {name: "Name", class: "name", key: (row) => row.name, cell: (row) => row.tensor
       ? make("button", {type: "button", onclick: () => showTensor(row.tensor)}, breakName(row.name)) : make("span", {}, breakName(row.name))},
     {name: "Before", class: "wide", key: (row) => row.before, cell: (row) => row.before},
     {name: "After", class: "wide", key: (row) => row.after, cell: (row) => row.after},
-    number("Signal to noise", "snr", formatRatio, "ascending"),
-    number("Error (rms)", "rms", formatNumber, "descending", true),
-    number("Worst error", "max", formatNumber, "descending"),
-    number("Differ", "different", formatCount, "descending", true),
+    makeNumberColumn("Signal to noise", "snr", formatRatio, "ascending"),
+    makeNumberColumn("Error (rms)", "rms", formatNumber, "descending", true),
+    makeNumberColumn("Worst error", "max", formatNumber, "descending"),
+    makeNumberColumn("Differ", "different", formatCount, "descending", true),
   ], "tensor");
   section.append(make("div", {style: {"margin-top": "1rem"}}, table.parts));
   table.show([...differences].sort((a, b) => (typeof a.snr === "number" ? a.snr : Infinity) - (typeof b.snr === "number" ? b.snr : Infinity)));
