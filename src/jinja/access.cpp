@@ -37,7 +37,7 @@ std::optional<Object> find_number_attribute(const Object& object, std::string_vi
     if (name == "imag") return 0.0;
     return std::nullopt;
   }
-  const auto whole = object.integer();
+  const auto whole = object.get_integer();
   if (!whole) return std::nullopt;
   if (name == "real" || name == "numerator") return *whole;
   if (name == "imag") return std::int64_t{0};
@@ -89,7 +89,7 @@ std::optional<Object> find_item_by_key(Budget& budget, const Object& object, con
     const Object* const found = (*dict)->find(budget, key);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
-  auto index = key.integer();
+  auto index = key.get_integer();
   if (!index) return std::nullopt;
   const auto find_place = [&](std::size_t size) -> std::optional<std::size_t> {
     const auto length = static_cast<std::int64_t>(size);

@@ -337,10 +337,10 @@ ExpressionPtr ExpressionParser::parse_subscript_content() {
     if (!in_.skip_symbol(":")) return index;
     slice.operands.push_back(std::move(index));
   }
-  const auto ends = [&] { return in_.is_symbol("]") || in_.is_symbol(","); };
-  slice.operands.push_back(in_.is_symbol(":") || ends() ? nullptr : parse_expression());
+  const auto is_at_end = [&] { return in_.is_symbol("]") || in_.is_symbol(","); };
+  slice.operands.push_back(in_.is_symbol(":") || is_at_end() ? nullptr : parse_expression());
   const bool has_step = in_.skip_symbol(":");
-  slice.operands.push_back(has_step && !ends() ? parse_expression() : nullptr);
+  slice.operands.push_back(has_step && !is_at_end() ? parse_expression() : nullptr);
   return finish_node(std::move(slice));
 }
 

@@ -55,7 +55,7 @@ class PercentFormat {
   std::size_t read_number(std::size_t most) {
     if (current() == '*') {
       ++at_;
-      const auto given = read_value().integer();
+      const auto given = read_value().get_integer();
       if (!given) fail("* wants int");
       if (*given < 0 || static_cast<std::size_t>(*given) > most)
         fail(fmt::format("a width or precision of {}, expected 0 to {}", *given, most));
@@ -125,7 +125,7 @@ class PercentFormat {
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos)
       fail(fmt::format("unsupported format character '{}'", type));
     if (given.is_undefined()) fail_undefined(given);
-    const auto real = given.number();
+    const auto real = given.get_number();
     if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, get_type_name(given)));
     if (has_zeros && type != 'c') {
       spec.fill = "0";
@@ -139,7 +139,7 @@ class PercentFormat {
       if (!(std::abs(*real) < 0x1p62)) fail("an integer does not fit 62 bits");
       number = static_cast<std::int64_t>(*real);
     } else if (wants_whole) {
-      number = *given.integer();
+      number = *given.get_integer();
     } else {
       number = *real;
     }
@@ -236,7 +236,7 @@ class BraceFormat {
       if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", get_type_name(value)));
       return append_made(to_text(in_.budget(), value));
     }
-    if (value.is<bool>() && !spec.empty()) value = *value.integer();
+    if (value.is<bool>() && !spec.empty()) value = *value.get_integer();
     const Text made = format_value(in_.budget(), value, parse_format_spec(spec.bytes));
     // If the specification contains input, its fill character may be input.
     append_made(spec.marks.find('\1') == std::string::npos ? made : mark_as_input(made.bytes));
@@ -383,15 +383,15 @@ Text fill_number(const std::string& front, const std::string& digits, const Form
   const std::size_t size = front.size() + digits.size();
   const std::size_t missing = spec.width > size ? spec.width - size : 0;
   const char align = spec.align != '\0' ? spec.align : usual;
-  const auto fill = [&](std::size_t count) {
+  const auto repeat_fill = [&](std::size_t count) {
     std::string all;
     for (std::size_t i = 0; i < count; ++i) all += spec.fill;
     return all;
   };
-  if (align == '=') return Text{front + fill(missing) + digits};
-  if (align == '<') return Text{front + digits + fill(missing)};
-  if (align == '^') return Text{fill(missing / 2) + front + digits + fill(missing - missing / 2)};
-  return Text{fill(missing) + front + digits};
+  if (align == '=') return Text{front + repeat_fill(missing) + digits};
+  if (align == '<') return Text{front + digits + repeat_fill(missing)};
+  if (align == '^') return Text{repeat_fill(missing / 2) + front + digits + repeat_fill(missing - missing / 2)};
+  return Text{repeat_fill(missing) + front + digits};
 }
 
 Text format_text(const Text& text, const FormatSpec& spec) {
@@ -462,7 +462,7 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
   budget.charge(spec.width + 64);
   if (const Text* const text = value.text()) return format_text(*text, spec);
   const bool wants_real = spec.type != '\0' && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
-  if (const auto whole = value.integer(); whole && !wants_real && !(value.is<bool>() && spec.type == '\0')) {
+  if (const auto whole = value.get_integer(); whole && !wants_real && !(value.is<bool>() && spec.type == '\0')) {
     if (spec.type != '\0' && std::string_view("dxXobnc").find(spec.type) == std::string_view::npos)
       fail(fmt::format("Unknown format code '{}' for object of type 'int'", spec.type));
     if (spec.type == 'c') {
@@ -487,7 +487,7 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
     return fill_number(choose_sign(*whole < 0, spec.sign) + (has_prefix ? std::string("0") + spec.type : ""), digits,
                        spec, '>');
   }
-  const auto real = value.number();
+  const auto real = value.get_number();
   if (real && !value.is<bool>()) {
     if (spec.type != '\0' && !wants_real)
       fail(fmt::format("Unknown format code '{}' for object of type 'float'", spec.type));

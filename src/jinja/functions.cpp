@@ -23,7 +23,7 @@ Object make_range(Interpreter&, Parameters& given) {
   std::array<std::int64_t, 3> numbers = {0, 0, 1};
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (bounds[i].is_undefined()) fail_undefined(bounds[i]);
-    const auto number = bounds[i].integer();
+    const auto number = bounds[i].get_integer();
     if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", get_type_name(bounds[i])));
     constexpr std::int64_t kLargest = std::int64_t{1} << 61;
     if (*number > kLargest || *number < -kLargest)

@@ -173,7 +173,7 @@ Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items
   const auto state = std::make_shared<Loop>(statement, scope, std::move(items), depth);
   struct End {
     Loop& loop;
-    ~End() { loop.end(); }
+    ~End() { loop.end_loop(); }
   } const end{*state};
   bool is_done = false;  // some item reached the end of the body; Jinja runs `else` otherwise
   for (std::size_t i = 0; i < state->items().size(); ++i) {
@@ -273,7 +273,7 @@ std::optional<std::int64_t> Parameters::read_optional_integer(std::string_view n
   const auto value = read(name);
   if (!value || value->is_none()) return std::nullopt;
   if (value->is_undefined()) fail_undefined(*value);
-  const auto number = value->integer();
+  const auto number = value->get_integer();
   if (!number) fail(fmt::format("'{}' of {} is a {}, expected an integer", name, call_, get_type_name(*value)));
   return number;
 }

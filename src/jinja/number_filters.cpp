@@ -80,7 +80,7 @@ Object filter_int(Interpreter&, const Object& value, Parameters& given) {
   const Object otherwise = given.read("default").value_or(0);
   const std::int64_t base = given.read_integer("base", 10);
   if (value.is_undefined()) fail_undefined(value);
-  if (const auto whole = value.integer()) return *whole;
+  if (const auto whole = value.get_integer()) return *whole;
   if (const auto* real = value.get_if<double>()) {
     if (std::isinf(*real)) fail("cannot convert float infinity to integer");
     const auto whole = truncate_real(*real);
@@ -96,7 +96,7 @@ Object filter_int(Interpreter&, const Object& value, Parameters& given) {
 Object filter_float(Interpreter&, const Object& value, Parameters& given) {
   const Object otherwise = given.read("default").value_or(0.0);
   if (value.is_undefined()) fail_undefined(value);
-  if (const auto number = value.number()) return *number;
+  if (const auto number = value.get_number()) return *number;
   if (value.text() == nullptr) return otherwise;
   const auto real = parse_real(*value.text());
   return real ? Object(*real) : otherwise;
@@ -104,7 +104,7 @@ Object filter_float(Interpreter&, const Object& value, Parameters& given) {
 
 Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   if (const auto* real = value.get_if<double>()) return std::abs(*real);
-  const auto whole = value.integer();
+  const auto whole = value.get_integer();
   if (value.is_undefined()) fail_undefined(value);
   if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", get_type_name(value)));
   return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
@@ -140,10 +140,10 @@ Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
   const std::string name = to_text(in.budget(), method).bytes;
   if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
   if (value.is_undefined()) fail_undefined(value);
-  const auto number = value.number();
+  const auto number = value.get_number();
   if (!number) fail(fmt::format("type {} doesn't define __round__ method", get_type_name(value)));
   if (name == "common") {
-    if (const auto whole = value.integer()) return round_integer(*whole, precision);
+    if (const auto whole = value.get_integer()) return round_integer(*whole, precision);
     return round_real(*number, precision);
   }
   if (std::abs(static_cast<double>(precision)) > 300)
@@ -172,7 +172,7 @@ Object filter_attr(Interpreter& in, const Object& value, Parameters& given) {
 
 Object filter_filesizeformat(Interpreter&, const Object& value, Parameters& given) {
   const bool is_binary = given.read_truth("binary", false);
-  const auto number = value.text() != nullptr ? parse_real(*value.text()) : value.number();
+  const auto number = value.text() != nullptr ? parse_real(*value.text()) : value.get_number();
   if (!number || !(std::abs(*number) < 1e300)) fail("filter 'filesizeformat' needs a number");
   const double base = is_binary ? 1024 : 1000;
   if (*number == 1) return "1 Byte";

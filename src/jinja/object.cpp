@@ -58,15 +58,15 @@ const std::vector<Object>* Object::sequence() const {
   return nullptr;
 }
 
-std::optional<std::int64_t> Object::integer() const {
+std::optional<std::int64_t> Object::get_integer() const {
   if (const auto* number = get_if<std::int64_t>()) return *number;
   if (const auto* truth = get_if<bool>()) return *truth ? 1 : 0;
   return std::nullopt;
 }
 
-std::optional<double> Object::number() const {
+std::optional<double> Object::get_number() const {
   if (const auto* real = get_if<double>()) return *real;
-  if (const auto whole = integer()) return static_cast<double>(*whole);
+  if (const auto whole = get_integer()) return static_cast<double>(*whole);
   return std::nullopt;
 }
 
@@ -183,7 +183,7 @@ std::string get_type_name(const Object& object) {
 
 bool is_true(const Object& object) {
   if (object.is_undefined() || object.is_none()) return false;
-  if (const auto number = object.number()) return *number != 0;
+  if (const auto number = object.get_number()) return *number != 0;
   const auto length = find_length(object);
   return !length || *length > 0;
 }

@@ -156,8 +156,8 @@ class Object {
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<std::nullptr_t>(); }
   // Each function returns std::nullopt for other types. Booleans are integers, too.
-  std::optional<std::int64_t> integer() const;
-  std::optional<double> number() const;
+  std::optional<std::int64_t> get_integer() const;
+  std::optional<double> get_number() const;
 
   const Storage& storage() const { return storage_; }
 

@@ -150,11 +150,11 @@ Object add_objects(Budget& budget, const Object& left, const Object& right) {
 }  // namespace
 
 Object compute(Interpreter& in, std::string_view sign, const Object& left, const Object& right) {
-  const auto a = left.integer();
-  const auto b = right.integer();
+  const auto a = left.get_integer();
+  const auto b = right.get_integer();
   if (a && b) return compute_integers(sign, *a, *b);
-  const auto x = left.number();
-  const auto y = right.number();
+  const auto x = left.get_number();
+  const auto y = right.get_number();
   if (x && y) return compute_reals(sign, *x, *y);
   const auto is_repeatable = [](const Object& object) {
     return object.text() != nullptr || object.sequence() != nullptr;
@@ -168,7 +168,7 @@ Object compute(Interpreter& in, std::string_view sign, const Object& left, const
 
 Object apply_sign(const Object& value, bool is_negative) {
   if (const auto* real = value.get_if<double>()) return is_negative ? -*real : *real;
-  if (const auto whole = value.integer()) {
+  if (const auto whole = value.get_integer()) {
     if (is_negative && *whole == std::numeric_limits<std::int64_t>::min()) fail_too_large();
     return is_negative ? -*whole : *whole;
   }
@@ -197,7 +197,7 @@ struct Bounds {
 // Finds the bounds as Python's slice.indices() does.
 Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
   const auto read_index = [](const Object& object) {
-    const auto number = object.integer();
+    const auto number = object.get_integer();
     if (!number) fail("slice indices must be integers or None or have an __index__ method");
     return *number;
   };
@@ -256,7 +256,7 @@ namespace {
 
 // Returns a number that is exact for every int64 and every double.
 std::optional<long double> read_exact_number(const Object& object) {
-  if (const auto whole = object.integer()) return static_cast<long double>(*whole);
+  if (const auto whole = object.get_integer()) return static_cast<long double>(*whole);
   if (const auto* real = object.get_if<double>()) return static_cast<long double>(*real);
   return std::nullopt;
 }

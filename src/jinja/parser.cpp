@@ -203,13 +203,13 @@ class StatementParser {
     const unsigned loops = std::exchange(loops_, 0);
     made.body = parse_whole_body(end);
     loops_ = loops;
-    const auto takes = [&](std::string_view name) {
+    const auto uses_parameter = [&](std::string_view name) {
       return std::ranges::find(made.parameters, name, &Parameter::name) == made.parameters.end() &&
              uses_name(made, name);
     };
-    made.takes_caller = takes("caller");
-    made.takes_keywords = takes("kwargs");
-    made.takes_more = takes("varargs");
+    made.takes_caller = uses_parameter("caller");
+    made.takes_keywords = uses_parameter("kwargs");
+    made.takes_more = uses_parameter("varargs");
   }
 
   StatementPtr parse_macro() {

@@ -168,7 +168,7 @@ Object filter_sum(Interpreter& in, const Object& value, Parameters& given) {
 }
 
 std::int64_t read_required_integer(Parameters& given, std::string_view name) {
-  const auto number = given.require(name).integer();
+  const auto number = given.require(name).get_integer();
   if (!number) fail(fmt::format("'{}' has to be an integer", name));
   return *number;
 }

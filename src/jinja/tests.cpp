@@ -9,8 +9,8 @@ namespace {
 
 std::int64_t find_remainder(Interpreter& in, const Object& value, const Object& by) {
   const Object rest = compute(in, "%", value, by);
-  if (const auto whole = rest.integer()) return *whole;
-  const auto real = rest.number();
+  if (const auto whole = rest.get_integer()) return *whole;
+  const auto real = rest.get_number();
   return real && *real == 0 ? 0 : real && *real == 1 ? 1 : 2;
 }
 
@@ -29,7 +29,7 @@ bool is_false_value(Interpreter&, const Object& value, Parameters&) {
 bool is_true_value(Interpreter&, const Object& value, Parameters&) { return value.is<bool>() && *value.get_if<bool>(); }
 bool is_integer_value(Interpreter&, const Object& value, Parameters&) { return value.is<std::int64_t>(); }
 bool is_float_value(Interpreter&, const Object& value, Parameters&) { return value.is<double>(); }
-bool is_number_value(Interpreter&, const Object& value, Parameters&) { return value.number().has_value(); }
+bool is_number_value(Interpreter&, const Object& value, Parameters&) { return value.get_number().has_value(); }
 bool is_string(Interpreter&, const Object& value, Parameters&) { return value.text() != nullptr; }
 bool is_mapping(Interpreter&, const Object& value, Parameters&) { return value.is<DictPtr>(); }
 bool is_sequence(Interpreter&, const Object& value, Parameters&) {

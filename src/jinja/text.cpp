@@ -49,11 +49,11 @@ std::string encode(char32_t code) {
 std::string change_case(char32_t code, Case how) {
   const Special* const special = find_special(code);
   const auto wide = static_cast<utf8proc_int32_t>(code);
-  const auto single = [](utf8proc_int32_t to) { return encode(static_cast<char32_t>(to)); };
+  const auto encode_code = [](utf8proc_int32_t to) { return encode(static_cast<char32_t>(to)); };
   switch (how) {
-    case Case::lower: return special != nullptr ? std::string(special->lower) : single(utf8proc_tolower(wide));
-    case Case::upper: return special != nullptr ? std::string(special->upper) : single(utf8proc_toupper(wide));
-    case Case::title: return special != nullptr ? std::string(special->title) : single(utf8proc_totitle(wide));
+    case Case::lower: return special != nullptr ? std::string(special->lower) : encode_code(utf8proc_tolower(wide));
+    case Case::upper: return special != nullptr ? std::string(special->upper) : encode_code(utf8proc_toupper(wide));
+    case Case::title: return special != nullptr ? std::string(special->title) : encode_code(utf8proc_totitle(wide));
     case Case::swap: return change_case(code, is_upper(code) ? Case::lower : Case::upper);
     case Case::fold: break;
   }
@@ -71,7 +71,7 @@ bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_tit
 
 // Returns true where a capital sigma becomes a final sigma: at the end of a word.
 bool is_word_end(std::string_view text, std::size_t at, std::size_t next) {
-  const auto ignorable = [](char32_t code) {
+  const auto is_ignorable = [](char32_t code) {
     const auto kind = find_category(code);
     return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
            kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || code == '\'' || code == 0x2019 ||
@@ -82,14 +82,14 @@ bool is_word_end(std::string_view text, std::size_t at, std::size_t next) {
     do --begin;
     while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80);
     const char32_t code = decode(text, begin).code;
-    if (ignorable(code)) continue;
+    if (is_ignorable(code)) continue;
     before = is_cased(code);
     break;
   }
   if (!before) return false;
   for (std::size_t i = next; i < text.size();) {
     const Decoded here = decode(text, i);
-    if (!ignorable(here.code)) return !is_cased(here.code);
+    if (!is_ignorable(here.code)) return !is_cased(here.code);
     i = here.next;
   }
   return true;
@@ -157,12 +157,13 @@ std::optional<std::int64_t> parse_index(std::string_view text) {
 }
 
 Decoded decode(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
-  const char32_t lead = byte(0);
+  const auto read_byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
+  const char32_t lead = read_byte(0);
   if (lead < 0x80) return {lead, at + 1};
-  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), at + 2};
-  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F), at + 3};
-  return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), at + 4};
+  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (read_byte(1) & 0x3F), at + 2};
+  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (read_byte(1) & 0x3F) << 6 | (read_byte(2) & 0x3F), at + 3};
+  return {(lead & 0x07) << 18 | (read_byte(1) & 0x3F) << 12 | (read_byte(2) & 0x3F) << 6 | (read_byte(3) & 0x3F),
+          at + 4};
 }
 
 bool is_space(char32_t code) {

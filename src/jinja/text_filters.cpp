@@ -76,7 +76,7 @@ Object filter_indent(Interpreter& in, const Object& value, Parameters& given) {
   if (width.text() != nullptr) {
     indent = *width.text();
   } else {
-    const auto count = width.integer();
+    const auto count = width.get_integer();
     if (!count) fail("the width of filter 'indent' has to be an integer or a text");
     indent = pad_text(in.budget(), Text{}, *count, Text{" "}, Sides::left);
   }
@@ -209,7 +209,7 @@ Object filter_tojson(Interpreter& in, const Object& value, Parameters& given) {
   style.sort_keys = given.read_truth("sort_keys", false);
   if (indent.text() != nullptr) {
     style.indent = *indent.text();
-  } else if (const auto width = indent.integer()) {
+  } else if (const auto width = indent.get_integer()) {
     style.indent = pad_text(in.budget(), Text{}, *width, Text{" "}, Sides::left);
   } else if (!indent.is_none()) {
     fail("the indent of filter 'tojson' has to be an integer or a text");

@@ -24,9 +24,9 @@ Window read_window(const Text& text, Parameters& given) {
   const auto length = static_cast<std::int64_t>(begins.size()) - 1;
   const std::int64_t start_given = given.read_integer("start", 0);
   const std::int64_t end_given = given.read_integer("end", length);
-  const auto from_end = [&](std::int64_t at) { return at < 0 ? std::max<std::int64_t>(0, at + length) : at; };
-  const std::int64_t start = from_end(start_given);
-  const std::int64_t end = std::min(from_end(end_given), length);
+  const auto resolve_negative = [&](std::int64_t at) { return at < 0 ? std::max<std::int64_t>(0, at + length) : at; };
+  const std::int64_t start = resolve_negative(start_given);
+  const std::int64_t end = std::min(resolve_negative(end_given), length);
   if (start > end) return {0, 0, 0, true};
   return {begins[static_cast<std::size_t>(start)], begins[static_cast<std::size_t>(end)],
           static_cast<std::size_t>(start), false};
@@ -199,7 +199,7 @@ Object capitalize(Interpreter& in, const Object& self, Parameters&) {
 
 template <Sides kFill>
 Object pad(Interpreter& in, const Object& self, Parameters& given) {
-  const auto width = given.require("width").integer();
+  const auto width = given.require("width").get_integer();
   if (!width) fail("a width has to be an integer");
   const auto fill = given.read("fillchar");
   if (fill && fill->text() == nullptr) fail("The fill character must be a unicode character");
@@ -207,7 +207,7 @@ Object pad(Interpreter& in, const Object& self, Parameters& given) {
 }
 
 Object zfill(Interpreter& in, const Object& self, Parameters& given) {
-  const auto width = given.require("width").integer();
+  const auto width = given.require("width").get_integer();
   if (!width) fail("a width has to be an integer");
   const Text& text = *self.text();
   const std::size_t sign = !text.empty() && (text.bytes[0] == '+' || text.bytes[0] == '-') ? 1 : 0;

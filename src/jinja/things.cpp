@@ -59,17 +59,17 @@ bool Loop::changed(Interpreter& in, Parameters& parameters) {
 }
 
 std::optional<Object> Loop::find_attribute(Interpreter&, std::string_view name) {
-  const auto number = [](std::size_t value) { return Object(static_cast<std::int64_t>(value)); };
+  const auto make_number = [](std::size_t value) { return Object(static_cast<std::int64_t>(value)); };
   const std::size_t count = items_.size();
-  if (name == "index") return number(index_ + 1);
-  if (name == "index0") return number(index_);
-  if (name == "revindex") return number(count - index_);
-  if (name == "revindex0") return number(count - index_ - 1);
+  if (name == "index") return make_number(index_ + 1);
+  if (name == "index0") return make_number(index_);
+  if (name == "revindex") return make_number(count - index_);
+  if (name == "revindex0") return make_number(count - index_ - 1);
   if (name == "first") return index_ == 0;
   if (name == "last") return index_ + 1 == count;
-  if (name == "length") return number(count);
-  if (name == "depth") return number(depth_ + 1);
-  if (name == "depth0") return number(depth_);
+  if (name == "length") return make_number(count);
+  if (name == "depth") return make_number(depth_ + 1);
+  if (name == "depth0") return make_number(depth_);
   if (name == "previtem") return index_ == 0 ? make_undefined("there is no previous item") : items_[index_ - 1];
   if (name == "nextitem") return index_ + 1 == count ? make_undefined("there is no next item") : items_[index_ + 1];
   if (name != "cycle" && name != "changed") return std::nullopt;

@@ -36,7 +36,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   const std::vector<Object>& items() const { return items_; }
   void set_index(std::size_t index) { index_ = index; }
   // Ends the loop. Releases values that may refer to the loop itself.
-  void end() {
+  void end_loop() {
     has_ended_ = true;
     last_.reset();
   }

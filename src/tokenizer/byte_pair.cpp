@@ -1,6 +1,6 @@
 // Implements Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): converts ASCII letters to lower case, and
-// tabs and newlines to spaces. Every white-space byte is a separate piece; between them bytes merge, the lowest rank
-// first. A piece that is not a token becomes the unknown token. Decoding concatenates the tokens' texts.
+// tabs and newlines to spaces. Every white-space byte is a piece of its own. The bytes between them merge, the
+// lowest rank first. A piece that is not a token becomes the unknown token. Decoding concatenates the tokens' texts.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ class BytePair final : public TokenScheme {
     const auto end_word = [&] {
       for (const std::string_view piece :
            merge_symbols(std::move(word), [this](auto left, auto right) { return find_priority(left, right); })) {
-        tokens.push_back(find(piece));
+        tokens.push_back(find_piece(piece));
       }
       word.clear();
     };
@@ -64,7 +64,7 @@ class BytePair final : public TokenScheme {
         continue;
       }
       end_word();
-      tokens.push_back(find(view.substr(i, 1)));
+      tokens.push_back(find_piece(view.substr(i, 1)));
     }
     end_word();
     return tokens;
@@ -89,7 +89,7 @@ class BytePair final : public TokenScheme {
     return -found->second;
   }
 
-  TokenId find(std::string_view piece) const {
+  TokenId find_piece(std::string_view piece) const {
     const TokenId id = ids_.find(piece).value_or(vocabulary_.unk_id);
     if (id < 0)
       throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece));

@@ -25,13 +25,13 @@ class Worker final : public PieceSink {
     if (pre_tokenizer) cutter_ = pre_tokenizer(*this);
   }
 
-  void begin(std::size_t bytes) {
+  void begin_text(std::size_t bytes) {
     tokens_.clear();
     if (cutter_) cutter_->start_time_limit(bytes);
   }
   void add(TokenId token) { tokens_.push_back(token); }
   void add(Piece piece) { cutter_ ? cutter_->accept(piece) : accept(piece); }
-  std::vector<TokenId> finish() { return std::vector<TokenId>(tokens_); }
+  std::vector<TokenId> copy_tokens() { return std::vector<TokenId>(tokens_); }
 
   void accept(Piece piece) override {
     EncodingStop::check();
@@ -138,7 +138,7 @@ class Pipeline final : public TokenScheme {
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
     auto worker = workers_.borrow();
     if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_);
-    worker->begin(text.size());
+    worker->begin_text(text.size());
     const auto add = [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker->add(id);
       const bool at_start = run.data() == text.data();
@@ -148,7 +148,7 @@ class Pipeline final : public TokenScheme {
       encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
     };
     raw.for_each_run(text, add, input);
-    std::vector<TokenId> tokens = worker->finish();
+    std::vector<TokenId> tokens = worker->copy_tokens();
     workers_.return_worker(std::move(worker));
     return tokens;
   }
@@ -190,7 +190,7 @@ class Pipeline final : public TokenScheme {
   };
 
   TokenIndex ids_;
-  std::unique_ptr<const Normalizer> normalizer_;  // null: none; the same holds for the steps below
+  std::unique_ptr<const Normalizer> normalizer_;  // null: none
   std::vector<AddedToken> added_;
   std::unordered_map<TokenId, const AddedToken*> by_id_;
   AddedTokenFinder raw_;

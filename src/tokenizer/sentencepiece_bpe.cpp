@@ -36,7 +36,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
  private:
-  void cut(std::string_view normalized, Output& output) const override {
+  void append_pieces(std::string_view normalized, Output& output) const override {
     if (whole_ || !is_utf8(normalized)) return merge_text(normalized, output);
     constexpr std::size_t kFew = 4096;  // bytes; for shorter texts a cache costs more than it saves
     std::optional<WordCache> cache;
@@ -54,7 +54,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       ids.clear();
       bool all_known = true;
       for (const std::string_view piece : merge_word(word)) {
-        const TokenId id = find(piece);
+        const TokenId id = find_piece(piece);
         all_known = all_known && id != vocabulary_.unk_id;
         output.add(piece, id);
         ids.push_back(id);
@@ -112,7 +112,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     while (!stack.empty()) {
       const std::string_view top = stack.back();
       stack.pop_back();
-      const TokenId id = find(top);
+      const TokenId id = find_piece(top);
       const bool unused = id >= 0 && type(id) == TokenType::unused;
       const auto split = unused ? splits.find(top) : splits.end();
       if (split == splits.end()) {

@@ -47,7 +47,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   };
   static constexpr std::uint32_t kNotReached = UINT32_MAX;
 
-  void cut(std::string_view text, Output& output) const override {
+  void append_pieces(std::string_view text, Output& output) const override {
     if (text.size() >= kNotReached)
       throw Error(ErrorKind::unsupported,
                   fmt::format("a piece of the text has {} bytes, at most {} are encoded at once; divide the text",
@@ -67,7 +67,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
     for (std::size_t at = 0; at < text.size();) {
       EncodingStop::check();
       const float here = places[at].score;
-      const auto reach = [&](std::size_t length, double score, TokenId id) {
+      const auto consider_path = [&](std::size_t length, double score, TokenId id) {
         Place& place = places[at + length];
         const double sum = score + static_cast<double>(here);
         if (place.from == kNotReached || sum > static_cast<double>(place.score))
@@ -78,16 +78,16 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
       trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
         if (type(id) == TokenType::unused) return;
         alone = alone || length == character;
-        reach(length, compute_score(id, length), id);
+        consider_path(length, compute_score(id, length), id);
       });
-      if (!alone) reach_unknown(places, at, character);
+      if (!alone) consider_unknown(places, at, character);
       at += character;
     }
     return places;
   }
 
   // Considers an unknown character as the next step of a path. Computes in float32 throughout, like SentencePiece.
-  void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
+  void consider_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
     Place& place = places[at + character];
     const float sum = unknown_score_ + places[at].score;
     if (place.from == kNotReached || sum > place.score)

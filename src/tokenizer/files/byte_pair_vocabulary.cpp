@@ -31,10 +31,10 @@ class Lines {
     text_ = read_text(source, source.size());
   }
 
-  std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
+  std::size_t count_lines() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
 
   // Reads the next line that is not empty, without its end. Returns false at the end of the file.
-  bool next(std::string_view& line) {
+  bool read_line(std::string_view& line) {
     while (end_ < text_.size()) {
       begin_ = end_;
       const std::size_t newline = std::min(text_.find('\n', begin_), text_.size());
@@ -65,7 +65,7 @@ struct Entry {
   bool negative = false;  // true if the id would be negative
 };
 
-// Parses "token", or "token", white space and digits. The token itself may contain white space.
+// Parses a token, perhaps followed by white space and its id. The token itself may contain white space.
 Entry parse_entry(std::string_view line) {
   std::size_t digits = line.size();
   while (digits > 0 && line[digits - 1] >= '0' && line[digits - 1] <= '9') --digits;
@@ -81,7 +81,7 @@ Entry parse_entry(std::string_view line) {
 class VocabularyReader {
  public:
   explicit VocabularyReader(const Source& source)
-      : lines_(source), most_ids_(kSpecial.size() + kIdsPerLine * lines_.count()) {
+      : lines_(source), most_ids_(kSpecial.size() + kIdsPerLine * lines_.count_lines()) {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
@@ -89,7 +89,7 @@ class VocabularyReader {
   const std::vector<std::string_view>& read() {
     std::uint64_t next = kSpecial.size();
     std::string_view line;
-    while (lines_.next(line)) {
+    while (lines_.read_line(line)) {
       const auto [token, id, negative] = parse_entry(line);
       if (negative) lines_.fail(fmt::format("the id of \"{}\" is below 0", token));
       if (is_special(token, id)) continue;
@@ -115,8 +115,8 @@ class VocabularyReader {
   }
 
   void place(std::string_view token, std::uint64_t id) {
-    const auto text_at = [this](std::uint32_t at) { return tokens_[at]; };
-    if (const auto first = ids_.insert(token, static_cast<std::uint32_t>(id), text_at))
+    const auto get_text_at = [this](std::uint32_t at) { return tokens_[at]; };
+    if (const auto first = ids_.insert(token, static_cast<std::uint32_t>(id), get_text_at))
       lines_.fail(fmt::format("\"{}\" has the id {} already", token, *first));
     if (tokens_.size() <= id) tokens_.resize(static_cast<std::size_t>(id) + 1);
     std::string_view& at = tokens_[static_cast<std::size_t>(id)];
@@ -136,8 +136,8 @@ MergeList read_merges(const Source& source) {
   MergeList merges;
   Lines lines(source);
   std::string_view line;
-  merges.reserve(std::min(lines.count(), kMaxMerges), static_cast<std::size_t>(source.size()));
-  while (lines.next(line)) {
+  merges.reserve(std::min(lines.count_lines(), kMaxMerges), static_cast<std::size_t>(source.size()));
+  while (lines.read_line(line)) {
     if (line.starts_with("#version")) continue;
     if (merges.size() == kMaxMerges) lines.fail(fmt::format("more than {} merges", kMaxMerges));
     const std::size_t space = std::min(line.find(' '), line.size());

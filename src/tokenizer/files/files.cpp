@@ -97,8 +97,8 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// Sets everything but the tokens from `config`, which is tokenizer_config.json, and from special_tokens_map.json. `bos`
-// is the text of BOS if neither names one; "": none.
+// Sets everything in the vocabulary but its tokens, as `config` (tokenizer_config.json) and special_tokens_map.json
+// state it. `bos` is the text of BOS if neither names one; "": none.
 void apply_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
   Attributes named = add_special_names(config, special_map);
@@ -112,16 +112,16 @@ void apply_config(Vocabulary& vocabulary, const Attributes& config, const Attrib
 // newer models, and chat_template.json of multimodal models. Keeps tokenizer_config.json only if its values alone do
 // not reproduce it.
 void read_other_files(Vocabulary& vocabulary, const Files& files) {
-  const auto keep = [&](std::string_view name) {
+  const auto keep_file = [&](std::string_view name) {
     if (files.has(name)) vocabulary.files.set(std::string(name), files.read_any_text(name));
   };
-  keep(kChatTemplate);
-  std::ranges::for_each(files.additional_templates(), keep);
-  keep(kChatTemplateJson);
-  keep(kSpecialTokensMap);
+  keep_file(kChatTemplate);
+  std::ranges::for_each(files.additional_templates(), keep_file);
+  keep_file(kChatTemplateJson);
+  keep_file(kSpecialTokensMap);
   const bool has_other_template = read_kept_template(vocabulary.files) != Value();
   if (has_other_template) {
-    if (vocabulary.chat_template != Value()) keep(kTokenizerConfig);
+    if (vocabulary.chat_template != Value()) keep_file(kTokenizerConfig);
     vocabulary.chat_template = read_kept_template(vocabulary.files);
   } else if (vocabulary.chat_template == Value()) {
     const JsonFile file = files.read_object(kChatTemplateJson);
@@ -130,7 +130,7 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
   if (files.has(kTokenizerConfig)) {
     UnheldNumbers numbers;
     (void)parse_json(files.read_config(kTokenizerConfig), std::string(kTokenizerConfig), numbers);
-    if (!numbers.wide_integers.empty()) keep(kTokenizerConfig);
+    if (!numbers.wide_integers.empty()) keep_file(kTokenizerConfig);
   }
   if (const std::string problem = find_problem_with_files(vocabulary.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, problem, files.directory().string());

@@ -313,8 +313,8 @@ class TokenizerJsonReader {
 
   // Keeps scores in the model if float32, the type of a vocabulary's scores, cannot hold them.
   void keep_wide_scores() {
-    const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
-    if (std::ranges::all_of(scores_, fits)) return;
+    const auto fits_float32 = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
+    if (std::ranges::all_of(scores_, fits_float32)) return;
     Value::Array scores;
     for (const double score : scores_) scores.emplace_back(score);
     model_.set("scores", std::move(scores));

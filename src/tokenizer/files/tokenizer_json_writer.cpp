@@ -104,7 +104,7 @@ class TokenizerJsonWriter {
     return key == "version" && value == kNull ? Value("1.0") : value;
   }
 
-  const Attributes& model() const {
+  const Attributes& get_model() const {
     const auto* map = find_or_null(vocabulary_.pipeline, "model").get_if<Attributes>();
     if (map == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer: model: is missing");
     return *map;
@@ -112,7 +112,7 @@ class TokenizerJsonWriter {
 
   void append_model(std::string& out) {
     Attributes fields;
-    for (const auto& [key, value] : model()) {
+    for (const auto& [key, value] : get_model()) {
       if (std::ranges::find(kOwn, key) == kOwn.end()) fields.set(key, value);
     }
     const bool bpe = find_or_null(fields, "type") == Value("BPE");
@@ -163,7 +163,7 @@ class TokenizerJsonWriter {
 
   // Appends the tokens with scores. A token's id is its index.
   void append_scored_tokens(std::string& out) const {
-    const auto* scores = find_or_null(model(), "scores").get_if<Value::Array>();
+    const auto* scores = find_or_null(get_model(), "scores").get_if<Value::Array>();
     out += "[";
     for (std::size_t id = 0; id < vocabulary_.size() && !is_added_only(id); ++id) {
       if (id > 0) out += ",";
@@ -182,12 +182,12 @@ class TokenizerJsonWriter {
   // space or makes the line a comment.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
-    if (find_or_null(model(), "merge_by_score") == Value(true)) {
+    if (find_or_null(get_model(), "merge_by_score") == Value(true)) {
       merges = list_score_merges(vocabulary_, ids_);
     } else {
       merges.assign(vocabulary_.merges.begin(), vocabulary_.merges.end());
     }
-    if (find_or_null(model(), "skip_unknown_merges") == Value(true)) {
+    if (find_or_null(get_model(), "skip_unknown_merges") == Value(true)) {
       std::erase_if(merges, [&](const auto& merge) {
         return !ids_.find(merge.first) || !ids_.find(merge.second) ||
                !ids_.find(std::string(merge.first).append(merge.second));

@@ -29,7 +29,7 @@ class TokenizerFilesWriter {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
         write_sentencepiece_model();
-        // tokenizer.json could not hold a charsmap: it applies one to graphemes, and SentencePiece to bytes.
+        // tokenizer.json cannot hold a denormalizer, tokens with spaces, or a charsmap, which it applies to graphemes.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
             !read_denormalizer_rules(vocabulary_)) {
           write_json(convert_to_pipeline());

@@ -95,8 +95,8 @@ namespace poise {
 // These functions rename repeated tokens, because llama.cpp finds tokens by their texts, and aborts if two tokens of a
 // file have the same text.
 
-// Renames each token whose text an earlier token has to an unused name, "[PAD17]". Returns the ids of these tokens,
-// ascending. Keeps empty tokens, which llama.cpp names itself.
+// Sets the text of each token whose text an earlier token has, to an unused name, "[PAD17]". Returns the ids of these
+// tokens, ascending. Keeps empty tokens, which llama.cpp names itself.
 std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens);
 
 // Returns a sentence that reports the renamed tokens. Requires: `ids` is not empty.

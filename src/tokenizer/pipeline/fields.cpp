@@ -18,7 +18,7 @@ void count_step(const Fields& fields, std::size_t& steps) {
 
 Pattern Pattern::read(const Fields& fields, std::string_view key) {
   const auto make_from_text = [&](std::string text) {
-    // Hugging Face's library finds an empty text nowhere, not between all characters as it finds an empty expression.
+    // As in Hugging Face's library, an empty text matches between all characters, like an empty expression.
     return text.empty() ? compile("", fields.where()) : Pattern(std::move(text));
   };
   if (const auto* text = fields.get_if<std::string>(key)) return make_from_text(*text);

@@ -61,7 +61,7 @@ class PatternMatcher {
   void for_each_run(std::string_view text, Visit&& visit) {
     if (text.empty()) return;
     std::size_t done = 0;
-    const auto match = [&](std::size_t begin, std::size_t end) {
+    const auto visit_match = [&](std::size_t begin, std::size_t end) {
       if (done < begin) visit(text.substr(done, begin - done), false);
       visit(text.substr(begin, end - begin), true);
       done = end;
@@ -70,11 +70,11 @@ class PatternMatcher {
       matcher_->begin_text(text);
       std::size_t begin = 0;
       std::size_t end = 0;
-      while (matcher_->find_next(begin, end)) match(begin, end);
+      while (matcher_->find_next(begin, end)) visit_match(begin, end);
     } else {
       for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos;
            at = text.find(pattern_.text_, done)) {
-        match(at, at + pattern_.text_.size());
+        visit_match(at, at + pattern_.text_.size());
       }
     }
     if (done < text.size()) visit(text.substr(done), false);

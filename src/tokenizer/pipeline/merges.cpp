@@ -165,7 +165,7 @@ TokenId Merges::find_merged_token(std::size_t rank, TokenId last) const {
 }
 
 void Merges::rank_by_score() {
-  const auto ranks = rank_merges(vocabulary_, ids_);
+  const auto ranks = compute_token_ranks(vocabulary_, ids_);
   ranks_.assign(ranks.begin(), ranks.end());
   for (std::size_t id = 0; id < ranks_.size(); ++id) {
     const std::string_view joined = vocabulary_.text(id);
@@ -213,7 +213,7 @@ class Splitter {
     }
   }
 
-  void split(std::span<const Ranked> tokens, std::vector<ScoreMerge>& merges) const {
+  void append_merges(std::span<const Ranked> tokens, std::vector<ScoreMerge>& merges) const {
     std::vector<std::string_view> parts;
     std::vector<TokenId> found;
     for (const auto& [id, rank] : tokens) {
@@ -245,7 +245,7 @@ class Splitter {
 
 }  // namespace
 
-std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids) {
+std::vector<std::uint32_t> compute_token_ranks(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::uint32_t> ranks(vocabulary.size(), UINT32_MAX);
   for (const auto& [id, rank] : rank_tokens(vocabulary, ids)) ranks[static_cast<std::size_t>(id)] = rank;
   return ranks;
@@ -263,7 +263,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
     tbb::parallel_for(std::size_t{0}, merges.size(), [&](std::size_t i) {
       const std::size_t begin = std::min(i * kAtOnce, now.size());
       merges[i].clear();
-      splitter.split(now.subspan(begin, std::min(kAtOnce, now.size() - begin)), merges[i]);
+      splitter.append_merges(now.subspan(begin, std::min(kAtOnce, now.size() - begin)), merges[i]);
     });
     for (const auto& batch : merges) std::ranges::for_each(batch, visit);
   }
@@ -273,13 +273,13 @@ std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(con
                                                                              const TokenIndex& ids) {
   std::vector<ScoreMerge> merges;
   for_each_score_merge(vocabulary, ids, [&](const ScoreMerge& merge) { merges.push_back(merge); });
-  const auto text = [&](TokenId id) { return vocabulary.text(static_cast<std::size_t>(id)); };
+  const auto get_text = [&](TokenId id) { return vocabulary.text(static_cast<std::size_t>(id)); };
   std::ranges::stable_sort(merges, [&](const ScoreMerge& a, const ScoreMerge& b) {
-    return a.rank != b.rank ? a.rank < b.rank : text(a.left).size() > text(b.left).size();
+    return a.rank != b.rank ? a.rank < b.rank : get_text(a.left).size() > get_text(b.left).size();
   });
   std::vector<std::pair<std::string_view, std::string_view>> texts;
   texts.reserve(merges.size());
-  for (const ScoreMerge& merge : merges) texts.emplace_back(text(merge.left), text(merge.right));
+  for (const ScoreMerge& merge : merges) texts.emplace_back(get_text(merge.left), get_text(merge.right));
   return texts;
 }
 

@@ -130,7 +130,7 @@ struct ScoreMerge {
 
 // Returns the rank of each token: how many better scores the tokens in `ids` have, equal ones counted once. UINT32_MAX
 // for tokens that are not in `ids`, and for scores of NaN.
-std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
+std::vector<std::uint32_t> compute_token_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
 
 // Calls visit(merge) for all pairs of tokens that make a token, in the order of ranks. Only tokens in `ids` count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,

@@ -44,7 +44,7 @@ class Sequence final : public Normalizer {
 
 using Function = std::string (*)(std::string_view text);
 
-// Applies a function that changes each character for itself, so that the front can be changed alone.
+// Applies a function that changes each character on its own, so that it can change the front alone.
 void apply_by_character(Function function, FrontedText& text) {
   text.front = function(std::string_view(text.text).substr(0, text.front)).size();
   text.text = function(text.text);

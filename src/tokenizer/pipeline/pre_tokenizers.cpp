@@ -40,7 +40,7 @@ class Joiner {
  public:
   Joiner(Behavior behavior, PieceSink& next) : behavior_(behavior), next_(next) {}
 
-  void begin(Piece whole) {
+  void begin_piece(Piece whole) {
     whole_ = whole;
     held_ = {};
     matched_ = false;
@@ -80,7 +80,7 @@ class Joiner {
     matched_ = match;
   }
 
-  void end() { flush(); }
+  void end_piece() { flush(); }
 
  private:
   void append(std::string_view text) {
@@ -109,10 +109,10 @@ class PatternCutter final : public Cutter {
       : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
   void start_time_limit(std::size_t bytes) override { matcher_.start_time_limit(bytes); }
   void accept(Piece piece) override {
-    joiner_.begin(piece);
+    joiner_.begin_piece(piece);
     matcher_.for_each_run(piece.text,
                           [&](std::string_view run, bool match) { joiner_.add_run(run, match != invert_); });
-    joiner_.end();
+    joiner_.end_piece();
   }
 
  private:
@@ -134,7 +134,7 @@ class CharacterCutter final : public Cutter {
  public:
   CharacterCutter(IsKind is_kind, Behavior behavior, PieceSink& next) : is_kind_(is_kind), joiner_(behavior, next) {}
   void accept(Piece piece) override {
-    joiner_.begin(piece);
+    joiner_.begin_piece(piece);
     std::size_t begin = 0;
     std::size_t at = 0;
     unicode::for_each_character(piece.text, [&](char32_t code, std::string_view bytes) {
@@ -146,7 +146,7 @@ class CharacterCutter final : public Cutter {
       at += bytes.size();
     });
     if (begin < at) joiner_.add_run(piece.text.substr(begin), false);
-    joiner_.end();
+    joiner_.end_piece();
   }
 
  private:

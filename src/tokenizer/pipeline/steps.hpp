@@ -26,7 +26,7 @@ struct StepRow {
   Made (*make)(const Fields& fields);
 };
 
-// Makes a function that starts a step with its options.
+// Returns a function that makes the step with these options, in front of the step `next`.
 template <typename Made, typename Step>
 Made make_step(const Fields& fields) {
   return [options = typename Step::Options(fields)](auto& next) { return std::make_unique<Step>(options, next); };

@@ -114,21 +114,21 @@ class Unigram::Encoder final : public PieceEncoder {
       const double here = places_[at].score;
       const std::size_t character = unicode::decode(piece, at).bytes;
       bool alone = false;  // true if the character is a token by itself
-      const auto reach = [&](std::size_t length, double score, TokenId id) {
+      const auto consider_path = [&](std::size_t length, double score, TokenId id) {
         Place& place = places_[at + length];
         if (place.from == UINT32_MAX || here + score > place.score)
           place = {here + score, static_cast<std::uint32_t>(at), id};
       };
       of_.tokens_.for_each_prefix(piece.substr(at), [&](std::size_t length, TokenId id) {
         alone = alone || length == character;
-        reach(length, of_.scores_[static_cast<std::size_t>(id)], id);
+        consider_path(length, of_.scores_[static_cast<std::size_t>(id)], id);
       });
       if (!alone) {
         if (of_.unknown_ < 0) {
           throw Error(ErrorKind::unsupported,
                       fmt::format("there is no token for \"{}\", and no unknown token", piece.substr(at, character)));
         }
-        reach(character, of_.unknown_score_, of_.unknown_);
+        consider_path(character, of_.unknown_score_, of_.unknown_);
       }
       at += character;
     }

@@ -77,7 +77,8 @@ class SentencePieceDecoder final : public TextDecoder {
     append_with_spaces(piece, text);
   }
 
-  // Appends the complete characters of `bytes_`. With `at_end`, no byte follows, so the others become U+FFFD.
+  // Appends the characters of `bytes_`, and U+FFFD for invalid bytes. Keeps the bytes of an incomplete character,
+  // unless no byte follows (`at_end`).
   void append_bytes(bool at_end, std::string& text) {
     std::string_view rest = bytes_;
     while (!rest.empty() && (at_end || measure_incomplete_tail(rest) < rest.size())) {

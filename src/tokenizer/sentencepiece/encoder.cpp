@@ -56,7 +56,7 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (!normalizer_.has_replacements()) check_normalizer_has_rules(vocabulary_);
   Output output(*this);
   encode_run(text, true, output);
-  return output.finish();
+  return output.release_tokens();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, std::string_view input) const {
@@ -71,12 +71,12 @@ std::vector<TokenId> SentencePieceEncoder::encode_runs(const AddedTokenFinder& f
     id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_token(id);
   };
   finder.for_each_run(text, add, input);
-  return output.finish();
+  return output.release_tokens();
 }
 
 void SentencePieceEncoder::encode_run(std::string_view text, bool first, Output& output) const {
   const std::string normalized = normalizer_.normalize(text, first);
-  if (!normalized.empty()) cut(normalized, output);
+  if (!normalized.empty()) append_pieces(normalized, output);
 }
 
 void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
@@ -97,7 +97,7 @@ bool SentencePieceEncoder::has_byte_tokens(std::string_view piece) const {
   return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }
 
-TokenId SentencePieceEncoder::find(std::string_view piece) const {
+TokenId SentencePieceEncoder::find_piece(std::string_view piece) const {
   if (const auto found = reserved_.find(piece)) return *found;
   return pieces_.find(piece).value_or(vocabulary_.unk_id);
 }

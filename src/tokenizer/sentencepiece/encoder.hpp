@@ -50,7 +50,7 @@ class SentencePieceEncoder : public TokenScheme {
       tokens_.push_back(id);
       after_unknown_ = false;
     }
-    std::vector<TokenId> finish() { return std::move(tokens_); }
+    std::vector<TokenId> release_tokens() { return std::move(tokens_); }
 
    private:
     const SentencePieceEncoder& encoder_;
@@ -59,9 +59,9 @@ class SentencePieceEncoder : public TokenScheme {
   };
 
   // Cuts a normalized, non-empty text, and adds its pieces to the output.
-  virtual void cut(std::string_view normalized, Output& output) const = 0;
+  virtual void append_pieces(std::string_view normalized, Output& output) const = 0;
 
-  // Returns the tokens of texts: normal, unused and user-defined ones.
+  // Returns the index of normal, unused and user-defined tokens, whose texts stand for themselves.
   const TokenIndex& pieces() const { return pieces_; }
   static bool is_piece(TokenType type) {
     return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;
@@ -71,7 +71,7 @@ class SentencePieceEncoder : public TokenScheme {
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
   // Finds a piece as SentencePiece does: names of control, unknown and byte tokens take precedence. Returns the unknown
   // token for other pieces.
-  TokenId find(std::string_view piece) const;
+  TokenId find_piece(std::string_view piece) const;
 
  private:
   void index_token(TokenId id);

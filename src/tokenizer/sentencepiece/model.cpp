@@ -137,7 +137,7 @@ class SentencePieceReader {
   }
 
   void check_pieces() {
-    const auto text_at = [this](std::uint32_t at) -> std::string_view { return pieces_[at].text; };
+    const auto get_text_at = [this](std::uint32_t at) -> std::string_view { return pieces_[at].text; };
     TextTable names;
     TextTable reserved;
     std::vector<bool> bytes(256);
@@ -147,7 +147,7 @@ class SentencePieceReader {
       if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
       if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
-      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), get_text_at))
         fail(id, fmt::format("\"{}\" appears twice", piece.text));
       if (piece.type == TokenType::unknown) {
         if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; the first is piece {}", unk_id_));

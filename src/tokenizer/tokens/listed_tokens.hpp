@@ -59,7 +59,7 @@ Value keep_listed_ids_below(const Value& decoder, std::uint64_t size);
 // The score of listed tokens in SentencePiece vocabularies. llama.cpp's converter uses the same.
 inline constexpr float kListedScore = -1000;
 
-// Makes an item of that list. The token is found in the raw text, also inside words.
+// Makes an item of read_listed_tokens()'s list. The token is found in the raw text, also inside words.
 Attributes make_listed_token(std::uint64_t id, std::string_view text, bool is_special, bool strips_right = false);
 
 // Each function returns the id or the text of an item of read_listed_tokens()'s list.

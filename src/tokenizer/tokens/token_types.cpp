@@ -20,10 +20,10 @@ constexpr std::array kTypes = {TokenType::normal,       TokenType::unknown, Toke
 
 // Returns the type bos, eos or pad if `id` is that token of the vocabulary.
 std::optional<TokenType> find_special_type(const Vocabulary& vocabulary, std::size_t id) {
-  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  if (is(vocabulary.bos_id)) return TokenType::bos;
-  if (is(vocabulary.eos_id)) return TokenType::eos;
-  if (is(vocabulary.pad_id)) return TokenType::pad;
+  const auto is_this = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  if (is_this(vocabulary.bos_id)) return TokenType::bos;
+  if (is_this(vocabulary.eos_id)) return TokenType::eos;
+  if (is_this(vocabulary.pad_id)) return TokenType::pad;
   return std::nullopt;
 }
 
@@ -34,8 +34,9 @@ bool is_control(TokenType type) {
 }
 
 bool is_special_id(const Vocabulary& vocabulary, std::size_t id) {
-  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  return is(vocabulary.bos_id) || is(vocabulary.eos_id) || is(vocabulary.pad_id) || is(vocabulary.unk_id);
+  const auto is_this = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  return is_this(vocabulary.bos_id) || is_this(vocabulary.eos_id) || is_this(vocabulary.pad_id) ||
+         is_this(vocabulary.unk_id);
 }
 
 std::optional<TokenType> find_token_type(std::uint64_t number) {

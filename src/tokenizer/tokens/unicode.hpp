@@ -14,12 +14,12 @@ struct Character {
 };
 // Returns the character at `at`. Requires: a well-formed one begins there.
 inline Character decode(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
-  const char32_t lead = byte(0);
+  const auto read_byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
+  const char32_t lead = read_byte(0);
   if (lead < 0x80) return {lead, 1};
-  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), 2};
-  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F), 3};
-  return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
+  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (read_byte(1) & 0x3F), 2};
+  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (read_byte(1) & 0x3F) << 6 | (read_byte(2) & 0x3F), 3};
+  return {(lead & 0x07) << 18 | (read_byte(1) & 0x3F) << 12 | (read_byte(2) & 0x3F) << 6 | (read_byte(3) & 0x3F), 4};
 }
 
 // Calls visit(code, bytes_of_it) for each character.
