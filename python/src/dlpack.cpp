@@ -161,7 +161,7 @@ py::tuple consume_capsule(const py::object& object) {
 
 }  // namespace
 
-py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, bool bits) {
+py::capsule make_dlpack_capsule(const HeldElements& elements, std::optional<DType> as, bool bits) {
   const DType own = elements.require_dtype();
   const DType given = as.value_or(own);
   const DLDataType type = find_dlpack_type(given, bits);
@@ -173,7 +173,7 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
   }
   if (!placed) {
     placed.emplace();
-    placed->memory = read_patiently(elements, as);
+    placed->memory = read_interruptibly(elements, as);
     placed->strides = Strided::make_whole(Shape(elements.place.shape.begin(), elements.place.shape.end())).strides;
     for (std::uint64_t& stride : placed->strides) stride *= width;
   }

@@ -125,7 +125,7 @@ Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& 
   return memory;
 }
 
-Memory read_patiently(const HeldElements& elements, std::optional<DType> as) {
+Memory read_interruptibly(const HeldElements& elements, std::optional<DType> as) {
   if (elements.place.count() < kLongRead) {
     const Released released;
     return elements.read(as);

@@ -34,14 +34,14 @@ struct HeldElements {
   // Returns the elements in the mapped file, read-only; std::nullopt if they are not there as they are (codes,
   // compressed, less than a byte each, not mapped).
   std::optional<Placed> find_mapped() const;
-  // Returns writable elements, in private pages of the file or in a copy; std::nullopt if find_mapped() has none.
+  // Returns writable elements, in private pages of the file or in a copy; std::nullopt if find_mapped() returns that.
   std::optional<Placed> make_writable() const;
   // Returns a copy in row-major order, in the type `as` (f32, f16 or bf16) or in dtype(); elements of 4 bits take a
-  // byte each. Throws unsupported, and what reading throws. `stopped`: see read_strided().
+  // byte each. Throws unsupported, and what reading throws. read_strided() describes `stopped`.
   Memory read(std::optional<DType> as, const std::function<bool()>& stopped = {}) const;
 };
 
-// Names a tensor's elements, or a slice of them, of a model that Python may close at any time.
+// Refers to a tensor's elements, or a slice of them, in a model that Python may close at any time.
 class Elements {
  public:
   Elements(std::shared_ptr<OpenModel> owner, const Tensor& tensor)
@@ -51,8 +51,8 @@ class Elements {
 
   // Each function keeps the model open while its result exists. Throws bad_argument when the model is closed. Requires:
   // the GIL.
-  HeldElements hold() const { return {owner_->use(), tensor_, place_}; }
-  std::shared_ptr<const Tensor> tensor() const { return {owner_->use(), tensor_}; }
+  HeldElements hold() const { return {owner_->require_model(), tensor_, place_}; }
+  std::shared_ptr<const Tensor> hold_tensor() const { return {owner_->require_model(), tensor_}; }
   const Strided& place() const { return place_; }
 
  private:
@@ -62,11 +62,11 @@ class Elements {
 };
 
 // Returns elements.read(as). Ctrl-C stops a long read. Requires: the GIL.
-Memory read_patiently(const HeldElements& elements, std::optional<DType> as);
+Memory read_interruptibly(const HeldElements& elements, std::optional<DType> as);
 
-// Returns a DLPack capsule that owns a copy of the elements in the type `as` (std::nullopt: in dtype()). `bits`: gives
-// them the type of integers with as many bits, for consumers that do not know the type. Requires: the GIL.
-py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, bool bits);
+// Returns a DLPack capsule that owns the elements, in the type `as` (std::nullopt: in dtype()). With `bits`, states the
+// type of integers with as many bits, for consumers that do not know the type. Requires: the GIL.
+py::capsule make_dlpack_capsule(const HeldElements& elements, std::optional<DType> as, bool bits);
 
 void declare_dlpack(py::module_& module);
 

@@ -36,7 +36,7 @@ class PyEmbedder {
                                       : weights_->tokenizer().encode_with_special(*text));
       }
       const std::lock_guard lock(mutex_);
-      return copy_to_memory(embedder_.embed(all, call.progress(), call.stop_token()));
+      return copy_to_memory(embedder_.embed(all, call.make_progress(), call.stop_token()));
     });
   }
 

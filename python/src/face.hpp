@@ -28,7 +28,7 @@ namespace poise::python {
 
 namespace py = pybind11;
 
-// Each adds the classes and functions of a part to the module.
+// Each function adds the classes and functions of a part to the module.
 void declare_errors(py::module_& module);
 void declare_memory(py::module_& module);
 void declare_model(py::module_& module);
@@ -47,7 +47,7 @@ py::str make_text(std::string_view utf8);
 std::string encode_utf8(py::handle text);
 // Returns the bytes of a name to look up; std::nullopt for other objects than str, and for texts that no file can hold.
 std::optional<std::string> parse_name(py::handle object);
-// Converts a str, bytes or os.PathLike, as Python's open() does. Throws what that raises.
+// Converts a str, bytes or os.PathLike, as Python's open() does. Throws the exceptions that open() raises.
 std::filesystem::path parse_path(py::handle object);
 
 // Converts an integer of Python or numpy, or another index. Throws TypeError for other objects.
@@ -68,7 +68,7 @@ Number parse_whole(std::string_view name, py::handle given, Number least = std::
 
 // Returns true for Python's True and False, and numpy's.
 bool is_boolean(py::handle object);
-// Returns the value of such a boolean. Throws TypeError for other objects.
+// Returns the value of a boolean of Python or numpy. Throws TypeError for other objects.
 bool parse_truth(std::string_view name, py::handle given);
 
 // Each function converts plain data to Python's objects.
@@ -99,7 +99,7 @@ class OpenModel {
   explicit OpenModel(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
 
   // Returns the model, which stays valid after close(). Throws bad_argument when it is closed.
-  std::shared_ptr<const Model> use() const {
+  std::shared_ptr<const Model> require_model() const {
     if (!model_) refuse("the model is closed");
     return model_;
   }

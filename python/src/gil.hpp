@@ -1,4 +1,4 @@
-// Released and Taken: release and take Python's lock (the GIL) for a scope.
+// Released and Taken: release and acquire Python's lock (the GIL) for a scope.
 #pragma once
 
 #include <cxxabi.h>
@@ -13,8 +13,8 @@ namespace poise::python {
 
 [[noreturn]] void sleep_for_ever();
 
-// Runs work that takes the lock. If Python unwinds the stack meanwhile, the thread sleeps for ever. The work must not
-// own Python objects, because unwinding destroys its objects without the lock.
+// Runs work that acquires the lock. If Python unwinds the stack meanwhile, the thread sleeps for ever. Requires: the
+// work owns no Python objects, because unwinding would destroy them without the lock.
 template <typename Work>
 auto survive_unwinding(Work&& work) {
 #ifdef __GLIBCXX__

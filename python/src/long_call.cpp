@@ -29,7 +29,7 @@ void LongCall::keep_error() {
   for (std::size_t i = 0; i < 3; ++i) raised_[i] = std::move(fetched[i]);
 }
 
-Progress LongCall::progress() {
+Progress LongCall::make_progress() {
   return [this](const ProgressEvent& event) {
     if (is_stopped()) return false;
     if (callback_.is_none() || is_ending()) return true;

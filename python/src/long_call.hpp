@@ -21,9 +21,9 @@ class LongCall {
   // `progress` is None, or a function of (done, total, item): if it returns False or raises, the work stops.
   explicit LongCall(py::object progress = py::none()) : callback_(std::move(progress)) {}
 
-  // Returns a callback for the library that calls Python's, from any thread.
-  Progress progress();
-  // Returns true when the work should end. Work that reports no progress calls this.
+  // Returns a callback for the library. It calls the Python callback, from any thread.
+  Progress make_progress();
+  // Returns true if the work should end. Work that reports no progress calls this.
   bool is_stopped() const { return stop_.stop_requested(); }
   // Returns a token that is stopped when the work should end.
   std::stop_token stop_token() const { return stop_.get_token(); }

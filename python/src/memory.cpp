@@ -50,8 +50,8 @@ class LoadingBlob final : public Blob {
 
   std::uint64_t size() const override { return size_; }
   bool seekable() const override { return false; }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override { buffer()->read(offset, out); }
-  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(buffer()); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { load_buffer()->read(offset, out); }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(load_buffer()); }
 
  private:
   // Holds the buffer until the stream ends.
@@ -65,13 +65,13 @@ class LoadingBlob final : public Blob {
     std::unique_ptr<BlobStream> stream_;
   };
 
-  BlobPtr buffer() const {
+  BlobPtr load_buffer() const {
     {
       const std::lock_guard lock(loaded_->mutex);
       if (BlobPtr held = held_.lock()) return held;
     }
     BlobPtr made;
-    BlobPtr before;  // is destroyed without the mutex, because its destructor takes the GIL
+    BlobPtr before;  // is destroyed without the mutex, because its destructor acquires the GIL
     {
       const Taken taken;
       PyObject* const called = survive_unwinding([&] { return PyObject_CallObject(load_.ptr(), nullptr); });
@@ -80,7 +80,7 @@ class LoadingBlob final : public Blob {
     }
     if (made->size() != size_)
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("the mapping gave an array of {} bytes, expected {} as before", made->size(), size_));
+                  fmt::format("the mapping returned an array of {} bytes, expected {} as before", made->size(), size_));
     const std::lock_guard lock(loaded_->mutex);
     before = std::exchange(loaded_->newest, made);
     held_ = made;
@@ -140,7 +140,7 @@ BlobPtr make_loading_blob(py::object load, std::uint64_t size, std::shared_ptr<L
   return std::make_shared<LoadingBlob>(std::move(load), size, std::move(loaded));
 }
 
-BlobPtr borrow(py::handle object) { return std::make_shared<BorrowedBlob>(object); }
+BlobPtr borrow_buffer(py::handle object) { return std::make_shared<BorrowedBlob>(object); }
 
 void declare_memory(py::module_& module) {
   const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {

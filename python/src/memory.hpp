@@ -31,9 +31,9 @@ Memory copy_to_memory(std::span<const float> numbers);
 // Throws io. Requires: the source has a descriptor and these bytes.
 Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t length);
 
-// Returns a blob of the bytes that a Python object lends by the buffer protocol. Destroying the blob gives them back,
-// with the GIL. Throws what requesting them raises.
-BlobPtr borrow(py::handle object);
+// Returns a blob of the bytes that a Python object lends by the buffer protocol. Destroying the blob releases them,
+// with the GIL. Throws the exception that requesting them raises.
+BlobPtr borrow_buffer(py::handle object);
 
 // Keeps the buffer that was loaded last for the loading blobs of a model, so that reading it again does not load it.
 struct LoadedBuffers {

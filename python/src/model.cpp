@@ -1,4 +1,4 @@
-// Models: opens them, makes them from arrays, and gives Python everything but their tensors.
+// Models: opens them, makes them from arrays, and shows Python everything but their tensors.
 
 #include <poise/format.hpp>
 #include <poise/remote.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 using Owner = std::shared_ptr<OpenModel>;
 
-ReadOptions read_options(std::string_view io) {
+ReadOptions make_read_options(std::string_view io) {
   if (io == "map") return {.io = IoMode::map};
   if (io == "read") return {.io = IoMode::read};
   refuse(fmt::format("io is \"{}\", expected \"map\" or \"read\"", io));
@@ -25,7 +25,7 @@ ReadOptions read_options(std::string_view io) {
 
 Owner open_path(const py::object& given, std::string_view io) {
   const std::filesystem::path path = parse_path(given);
-  const ReadOptions options = read_options(io);
+  const ReadOptions options = make_read_options(io);
   const Released released;
   return std::make_shared<OpenModel>(open(path, options));
 }
@@ -37,7 +37,7 @@ Owner open_server_file(const py::object& url) {
 }
 
 Owner open_bytes(const py::object& data, const std::string& name) {
-  const BlobPtr borrowed = borrow(data);
+  const BlobPtr borrowed = borrow_buffer(data);
   const Released released;
   return std::make_shared<OpenModel>(open(Source::from_memory(read_all(*borrowed), name)));
 }
@@ -49,10 +49,10 @@ Shape parse_shape(const py::handle& sizes) {
 }
 
 // Returns a tensor of a new model from another model's Tensor, or from (dtype, shape, buffer). A function in place of
-// the buffer returns it whenever the bytes are read. The model's tensors share `loaded`.
+// the buffer is called for the buffer whenever the bytes are read. The model's tensors share `loaded`.
 Tensor parse_tensor(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
-    Tensor tensor = *given.cast<const Elements&>().tensor();
+    Tensor tensor = *given.cast<const Elements&>().hold_tensor();
     tensor.name = name;
     tensor.file_name.reset();  // the new model has no file
     return tensor;
@@ -63,7 +63,8 @@ Tensor parse_tensor(const std::string& name, const py::handle& given, const std:
   const auto elements = element_count(shape);
   const auto bytes = elements ? packed_bytes(dtype, *elements) : std::nullopt;
   if (!bytes) refuse(fmt::format("tensor {}: shape {} overflows", name, poise::to_string(shape)));
-  BlobPtr blob = PyCallable_Check(buffer.ptr()) != 0 ? make_loading_blob(buffer, *bytes, loaded) : borrow(buffer);
+  BlobPtr blob =
+      PyCallable_Check(buffer.ptr()) != 0 ? make_loading_blob(buffer, *bytes, loaded) : borrow_buffer(buffer);
   if (*bytes != blob->size())
     refuse(fmt::format("tensor {}: {} {} has {} bytes, found {}", name, to_string(dtype), to_string(shape), *bytes,
                        blob->size()));
@@ -85,14 +86,14 @@ void replace_vocabulary(Model& model, const py::object& with) {
   model.vocabulary = copy_vocabulary(with);
 }
 
-// Makes a model from arrays. The model `like` gives card, configuration, vocabulary and attributes; `attributes` and
-// `vocabulary` replace these, `config` and `card` replace single keys and fields.
+// Makes a model from arrays. Copies card, configuration, vocabulary and attributes of the model `like`. `attributes`
+// and `vocabulary` replace the copies; `config` and `card` replace single keys and fields.
 Owner build_model(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like,
                   const std::optional<py::dict>& config, const std::optional<py::dict>& card,
                   const py::object& vocabulary) {
   Model model;
   if (like) {
-    const auto from = (*like)->use();
+    const auto from = (*like)->require_model();
     model.card = from->card;
     model.config = from->config;
     model.config_json = from->config_json;
@@ -117,7 +118,7 @@ Owner build_model(const py::list& tensors, const std::optional<py::dict>& attrib
 }
 
 py::list list_tensor_names(const OpenModel& owner) {
-  const auto model = owner.use();
+  const auto model = owner.require_model();
   py::list result(model->size());
   std::size_t i = 0;
   for (const Tensor& tensor : model->tensors()) result[i++] = make_text(tensor.name);
@@ -125,10 +126,10 @@ py::list list_tensor_names(const OpenModel& owner) {
 }
 
 // Returns all tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None).
-// All tensors of a file share one Memory: the mapping, or private pages of it. None: the tensor must be read
-// separately.
+// All tensors of a file share one Memory: the mapping, or private pages of it. None means that the caller must read the
+// tensor separately.
 py::list list_mapped(const OpenModel& owner, bool writable) {
-  const auto model = owner.use();
+  const auto model = owner.require_model();
   std::vector<std::pair<const Source*, py::object>> files;
   const auto find_memory = [&](const SourcePtr& source) -> py::object {
     for (const auto& [known, memory] : files) {
@@ -165,7 +166,7 @@ py::list list_mapped(const OpenModel& owner, bool writable) {
 }
 
 py::object lend_vocabulary(const OpenModel& owner) {
-  const auto model = owner.use();
+  const auto model = owner.require_model();
   if (!model->vocabulary) return py::none();
   return py::cast(
       std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model),
@@ -212,7 +213,7 @@ void declare_vocabulary(py::module_& module) {
 
 // Returns the values that the model's files state, by the keywords of generate().
 py::dict list_sampling_defaults(const OpenModel& owner) {
-  const SamplingDefaults stated = read_sampling_defaults(*owner.use());
+  const SamplingDefaults stated = read_sampling_defaults(*owner.require_model());
   py::dict result;
   const auto add_number = [&](const char* name, const std::optional<float>& number) {
     if (number) result[name] = convert_by_spelling(*number);
@@ -238,33 +239,37 @@ void declare_model(py::module_& module) {
                   py::arg("vocabulary") = py::none())
       .def("close", &OpenModel::close)
       .def_property_readonly("closed", [](const OpenModel& owner) { return !owner.is_open(); })
-      .def("__len__", [](const OpenModel& owner) { return owner.use()->size(); })
+      .def("__len__", [](const OpenModel& owner) { return owner.require_model()->size(); })
       .def("__contains__",
            [](const OpenModel& owner, const py::object& given) {
-             const auto model = owner.use();
+             const auto model = owner.require_model();
              const auto name = parse_name(given);
              return name && (model->find(*name) != nullptr || model->find_in_file(*name).size() == 1);
            })
       .def("names", &list_tensor_names)
       .def("all_mapped", &list_mapped, py::arg("writable"))
-      .def_property_readonly("format", [](const OpenModel& owner) { return make_text(owner.use()->origin.format); })
-      .def_property_readonly("path",
-                             [](const OpenModel& owner) { return make_text(owner.use()->origin.path.string()); })
-      .def_property_readonly("file_size", [](const OpenModel& owner) { return owner.use()->origin.size; })
+      .def_property_readonly("format",
+                             [](const OpenModel& owner) { return make_text(owner.require_model()->origin.format); })
+      .def_property_readonly(
+          "path", [](const OpenModel& owner) { return make_text(owner.require_model()->origin.path.string()); })
+      .def_property_readonly("file_size", [](const OpenModel& owner) { return owner.require_model()->origin.size; })
       .def_property_readonly("files",
                              [](const OpenModel& owner) {
                                py::list files;
-                               for (const auto& file : owner.use()->origin.files)
+                               for (const auto& file : owner.require_model()->origin.files)
                                  files.append(make_text(file.string()));
                                return files;
                              })
-      .def_property_readonly("card",
-                             [](const OpenModel& owner) { return to_python(card_to_attributes(owner.use()->card)); })
-      .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
-      .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
+      .def_property_readonly(
+          "card", [](const OpenModel& owner) { return to_python(card_to_attributes(owner.require_model()->card)); })
+      .def_property_readonly("config",
+                             [](const OpenModel& owner) { return to_python(whole_config(*owner.require_model())); })
+      .def_property_readonly("attributes",
+                             [](const OpenModel& owner) { return to_python(owner.require_model()->attributes); })
       .def_property_readonly("vocabulary", &lend_vocabulary)
       .def_property_readonly("sampling_defaults", &list_sampling_defaults)
-      .def_property_readonly("warnings", [](const OpenModel& owner) { return to_python(owner.use()->warnings); });
+      .def_property_readonly("warnings",
+                             [](const OpenModel& owner) { return to_python(owner.require_model()->warnings); });
 }
 
 }  // namespace poise::python

@@ -31,17 +31,17 @@ using Owner = std::shared_ptr<OpenModel>;
 
 void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
-  type->groups.size = given.as<std::uint64_t>("an integer");
+  type->groups.size = given.read_as<std::uint64_t>("an integer");
   if (!is_group_size(type->groups)) given.refuse(list_group_sizes(type->groups));
 }
 
-SizeBudget& find_budget(std::string_view option, ConvertOptions& to) {
+SizeBudget& require_budget(std::string_view option, ConvertOptions& to) {
   if (!to.budget) refuse(fmt::format("{}: only quantize=\"auto\" chooses types that fit it", option));
   return *to.budget;
 }
 
-void add_kept(const Given& given, ConvertOptions& to) {
-  for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
+void add_kept_types(const Given& given, ConvertOptions& to) {
+  for (const auto& [pattern, type] : given.read_dict("a dict of patterns to types")) {
     const auto kept = parse_kept_type(encode_utf8(type));
     if (!kept)
       refuse(fmt::format("keep: \"{}\" is {}, expected {}", encode_utf8(pattern), make_short_repr(type),
@@ -52,83 +52,83 @@ void add_kept(const Given& given, ConvertOptions& to) {
 
 // Adds an adapter, given as a path, or adapters, given as a dict of paths to scales.
 void add_lora(const Given& given, ConvertOptions& to) {
-  if (!given.is_dict()) return to.lora.push_back({given.path(), 1});
-  for (const auto& [path, scale] : given.dict("a path or a dict of paths to scales")) {
+  if (!given.is_dict()) return to.lora.push_back({given.read_path(), 1});
+  for (const auto& [path, scale] : given.read_dict("a path or a dict of paths to scales")) {
     const Given adapter_scale("lora", py::reinterpret_borrow<py::object>(scale));
-    to.lora.push_back(
-        {parse_path(py::reinterpret_borrow<py::object>(path)), adapter_scale.as<double>("a dict of paths to scales")});
+    to.lora.push_back({parse_path(py::reinterpret_borrow<py::object>(path)),
+                       adapter_scale.read_as<double>("a dict of paths to scales")});
   }
 }
 
 // Adds renames, given as a dict of patterns to names, in its order.
 void add_renames(const Given& given, ConvertOptions& to) {
-  for (const auto& [pattern, name] : given.dict("a dict of patterns to names"))
+  for (const auto& [pattern, name] : given.read_dict("a dict of patterns to names"))
     to.rename.push_back({encode_utf8(pattern), encode_utf8(name)});
 }
 
 void add_settings(const Given& given, ConvertOptions& to) {
-  const py::dict settings = given.dict("a dict of keys to values");
+  const py::dict settings = given.read_dict("a dict of keys to values");
   for (const auto& [key, value] : parse_attributes(settings)) to.set.emplace_back(key, value);
 }
 
 // The keywords of ConvertOptions in poise/_types.py.
 constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
-    {"format", [](const Given& given, ConvertOptions& to) { to.format = given.text(); }},
+    {"format", [](const Given& given, ConvertOptions& to) { to.format = given.read_text(); }},
     {"dtype",
      [](const Given& given, ConvertOptions& to) {
-       to.dtype = given.choice<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}});
+       to.dtype = given.read_choice<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}});
      }},
     {"quantize",
      [](const Given& given, ConvertOptions& to) {
-       if (!set_quantization(to, given.text())) given.refuse(list_quantization_choices());
+       if (!set_quantization(to, given.read_text())) given.refuse(list_quantization_choices());
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
-    {"size", [](const Given& given, ConvertOptions& to) { find_budget("size", to).bytes = given.size(); }},
+    {"size", [](const Given& given, ConvertOptions& to) { require_budget("size", to).bytes = given.read_size(); }},
     {"bpw", [](const Given& given,
-               ConvertOptions& to) { find_budget("bpw", to).bits_per_weight = given.as<double>("a number of bits"); }},
+               ConvertOptions& to) { require_budget("bpw", to).bits_per_weight = given.read_as<double>("a number of bits"); }},
     {"text",
      [](const Given& given, ConvertOptions& to) {
-       SizeBudget& budget = find_budget("text", to);
-       budget.divergence = measure_on_text_file(given.path());
+       SizeBudget& budget = require_budget("text", to);
+       budget.divergence = measure_on_text_file(given.read_path());
      }},
-    {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
-    {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.path(); }},
+    {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.read_path(); }},
+    {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.read_path(); }},
     {"lora", add_lora},
-    {"strip_prefix", [](const Given& given, ConvertOptions& to) { to.strip_prefix = given.text(); }},
+    {"strip_prefix", [](const Given& given, ConvertOptions& to) { to.strip_prefix = given.read_text(); }},
     {"rename", &add_renames},
-    {"add_prefix", [](const Given& given, ConvertOptions& to) { to.add_prefix = given.text(); }},
-    {"layers", [](const Given& given, ConvertOptions& to) { to.layers = given.text(); }},
+    {"add_prefix", [](const Given& given, ConvertOptions& to) { to.add_prefix = given.read_text(); }},
+    {"layers", [](const Given& given, ConvertOptions& to) { to.layers = given.read_text(); }},
     {"vocab_size",
-     [](const Given& given, ConvertOptions& to) { to.vocab_size = given.as<std::uint64_t>("a number of tokens"); }},
-    {"drop_rows", [](const Given& given, ConvertOptions& to) { to.drop_rows = given.truth(); }},
+     [](const Given& given, ConvertOptions& to) { to.vocab_size = given.read_as<std::uint64_t>("a number of tokens"); }},
+    {"drop_rows", [](const Given& given, ConvertOptions& to) { to.drop_rows = given.read_truth(); }},
     {"set", &add_settings},
-    {"keep", &add_kept},
-    {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
-    {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.patterns(); }},
+    {"keep", &add_kept_types},
+    {"only", [](const Given& given, ConvertOptions& to) { to.only = given.read_patterns(); }},
+    {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.read_patterns(); }},
     {"sparse",
      [](const Given& given,
         ConvertOptions&
-            to) { to.sparse = given.choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}}); }},
-    {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.as<double>("a number"); }},
-    {"card", [](const Given& given, ConvertOptions& to) { set_card(given.dict("a dict of fields to text"), to.card); }},
-    {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.path(); }},
-    {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.path(); }},
-    {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.truth(); }},
-    {"strict", [](const Given& given, ConvertOptions& to) { to.strict = given.truth(); }},
-    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = given.io(); }},
+            to) { to.sparse = given.read_choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}}); }},
+    {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.read_as<double>("a number"); }},
+    {"card", [](const Given& given, ConvertOptions& to) { set_card(given.read_dict("a dict of fields to text"), to.card); }},
+    {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.read_path(); }},
+    {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.read_path(); }},
+    {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.read_truth(); }},
+    {"strict", [](const Given& given, ConvertOptions& to) { to.strict = given.read_truth(); }},
+    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = given.read_io(); }},
 });
 
 constexpr std::array kStatisticsOptions = std::to_array<Option<StatisticsOptions>>({
-    {"only", [](const Given& given, StatisticsOptions& to) { to.only = given.patterns(); }},
-    {"skip", [](const Given& given, StatisticsOptions& to) { to.skip = given.patterns(); }},
+    {"only", [](const Given& given, StatisticsOptions& to) { to.only = given.read_patterns(); }},
+    {"skip", [](const Given& given, StatisticsOptions& to) { to.skip = given.read_patterns(); }},
 });
 
 constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
-    {"only", [](const Given& given, DiffOptions& to) { to.only = given.patterns(); }},
-    {"skip", [](const Given& given, DiffOptions& to) { to.skip = given.patterns(); }},
-    {"tolerance", [](const Given& given, DiffOptions& to) { to.tolerance = given.as<double>("a number"); }},
-    {"values", [](const Given& given, DiffOptions& to) { to.values = given.truth(); }},
-    {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.truth(); }},
+    {"only", [](const Given& given, DiffOptions& to) { to.only = given.read_patterns(); }},
+    {"skip", [](const Given& given, DiffOptions& to) { to.skip = given.read_patterns(); }},
+    {"tolerance", [](const Given& given, DiffOptions& to) { to.tolerance = given.read_as<double>("a number"); }},
+    {"values", [](const Given& given, DiffOptions& to) { to.values = given.read_truth(); }},
+    {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.read_truth(); }},
 });
 
 ConvertOptions parse_options(const py::dict& given) {
@@ -137,7 +137,7 @@ ConvertOptions parse_options(const py::dict& given) {
   return options;
 }
 
-py::dict report_to_python(const ConvertReport& report) {
+py::dict make_report_dict(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
   for (const auto& cast : report.casts) {
@@ -161,7 +161,7 @@ py::dict report_to_python(const ConvertReport& report) {
                   "changes"_a = to_python(report.changes), "casts"_a = casts, "quantized"_a = quantized);
 }
 
-py::dict plan_to_python(const Plan& plan) {
+py::dict make_plan_dict(const Plan& plan) {
   using namespace py::literals;
   py::list tensors;
   for (const PlannedTensor& tensor : plan.tensors) {
@@ -175,7 +175,7 @@ py::dict plan_to_python(const Plan& plan) {
                   "exact"_a = plan.exact);
 }
 
-// Returns the named format, or the one of the output's name.
+// Returns the name of the format: `named`, or that which the name of the output implies.
 std::string find_output_format_name(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? find_output_format(output) : find_format_by_name(named)).info.name);
 }
@@ -200,19 +200,19 @@ py::dict convert_file(const py::object& from, const py::object& to, const py::di
   const fs::path output = parse_path(to);
   ConvertOptions options = parse_options(given);
   LongCall call(progress);
-  options.write.progress = call.progress();
-  return report_to_python(call.run([&] { return convert(input, output, options); }));
+  options.write.progress = call.make_progress();
+  return make_report_dict(call.run([&] { return convert(input, output, options); }));
 }
 
 py::dict save_model(const Owner& owner, const py::object& to, const py::dict& given, const py::object& progress) {
   const fs::path output = parse_path(to);
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   ConvertOptions options = parse_options(given);
   const std::string format = find_output_format_name(output, options.format);
   options.format.clear();
   LongCall call(progress);
-  options.write.progress = call.progress();
-  return report_to_python(call.run([&] {
+  options.write.progress = call.make_progress();
+  return make_report_dict(call.run([&] {
     std::vector<Finding> of_headers;
     warn_about_headers(*model, of_headers);
     if (options.strict) refuse_warnings(of_headers);
@@ -230,12 +230,12 @@ py::dict plan_file(const py::object& from, const py::object& to, const py::dict&
     const Released released;
     return plan(input, output, options);
   }();
-  return plan_to_python(made);
+  return make_plan_dict(made);
 }
 
 py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& given) {
   const fs::path output = parse_path(to);
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   ConvertOptions options = parse_options(given);
   const std::string format = find_output_format_name(output, options.format);
   options.format.clear();
@@ -246,15 +246,15 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
     if (options.strict) refuse_warnings(plan_of.warnings);
     return plan_of;
   }();
-  return plan_to_python(made);
+  return make_plan_dict(made);
 }
 
 py::dict verify_file(const py::object& given, const py::object& io, const py::object& progress) {
   using namespace py::literals;
   const fs::path path = parse_path(given);
   LongCall call(progress);
-  const Progress watched = call.progress();
-  const ReadOptions options{.io = Given("io", io).io()};
+  const Progress watched = call.make_progress();
+  const ReadOptions options{.io = Given("io", io).read_io()};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
   return py::dict("format"_a = make_text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
                   "digests"_a = report.digests + report.file_digests, "checksums"_a = report.checksums,
@@ -263,9 +263,9 @@ py::dict verify_file(const py::object& given, const py::object& io, const py::ob
 
 py::dict hash_model(const Owner& owner, const py::object& progress) {
   using namespace py::literals;
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   LongCall call(progress);
-  const Progress watched = call.progress();
+  const Progress watched = call.make_progress();
   const ModelHash result = call.run([&] { return hash(*model, watched); });
   py::dict parts;
   for (const PartHash& part : result.parts)
@@ -277,9 +277,9 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
 py::list compute_model_statistics(const Owner& owner, const py::dict& given, const py::object& progress) {
   using namespace py::literals;
   auto options = parse_options<StatisticsOptions>(given, kStatisticsOptions);
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   LongCall call(progress);
-  options.progress = call.progress();
+  options.progress = call.make_progress();
   const ModelStatistics found = call.run([&] { return compute_statistics(*model, options); });
   py::list tensors;
   for (const TensorStatistics& tensor : found.tensors) {
@@ -307,19 +307,19 @@ std::uint64_t write_model_report(const py::object& given, const py::object& give
   ReportOptions options;
   if (!against.is_none()) options.against = parse_path(against);
   options.overwrite = parse_truth("overwrite", overwrite);
-  options.read.io = Given("io", io).io();
+  options.read.io = Given("io", io).read_io();
   LongCall call(progress);
-  options.progress = call.progress();
+  options.progress = call.make_progress();
   return call.run([&] { return write_report(path, page, options); });
 }
 
 py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, const py::object& progress) {
   using namespace py::literals;
   auto options = parse_options<DiffOptions>(given, kDiffOptions);
-  const auto left = a->use();
-  const auto right = b->use();
+  const auto left = a->require_model();
+  const auto right = b->require_model();
   LongCall call(progress);
-  options.progress = call.progress();
+  options.progress = call.make_progress();
   const DiffReport report = call.run([&] { return diff(*left, *right, options); });
   py::list fields;
   for (const FieldDifference& field : report.fields)
@@ -361,13 +361,13 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
 // Quantizes the first tensor of a model, and returns a model with the result alone.
 Owner quantize_tensor(const Owner& owner, const py::object& type, const py::object& group_size) {
   const std::string name = encode_utf8(type);
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   ConvertOptions options;
   if (!set_quantization(options, name) || !options.quantize)
     refuse(fmt::format("type is \"{}\", expected {}", name, list_code_types()));
   if (!group_size.is_none()) set_group_size(Given("group_size", group_size), options.quantize);
   LongCall call;
-  const Progress watched = call.progress();
+  const Progress watched = call.make_progress();
   return call.run([&] {
     Model made;
     made.add(quantized(model->tensors().front(), *options.quantize, watched));
@@ -376,9 +376,9 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
 }
 
 // Returns a model with one tensor of ggml's blocks.
-Owner from_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
+Owner make_model_of_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
   const std::string type = to_lower_ascii(encode_utf8(given));
-  const BlobPtr blocks = borrow(data);
+  const BlobPtr blocks = borrow_buffer(data);
   Shape shape;
   for (const py::handle dim : dims) shape.push_back(parse_whole<std::uint64_t>("a number of shape", dim));
   const Released released;
@@ -422,7 +422,7 @@ void declare_operations(py::module_& module) {
     return found ? py::object(make_text(*found)) : py::none();
   });
   module.def("quantize", &quantize_tensor, py::arg("model").none(false), py::arg("type"), py::arg("group_size"));
-  module.def("from_blocks", &from_blocks, py::arg("data"), py::arg("type"), py::arg("shape"));
+  module.def("from_blocks", &make_model_of_blocks, py::arg("data"), py::arg("type"), py::arg("shape"));
 }
 
 }  // namespace poise::python

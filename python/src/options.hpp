@@ -25,20 +25,20 @@ class Given {
 
   // Converts the argument to T. Throws TypeError: "align is [1], expected EXPECTED".
   template <typename T>
-  T as(std::string_view expected) const {
+  T read_as(std::string_view expected) const {
     try {
       return value_.cast<T>();
     } catch (const py::cast_error&) {
-      throw py::type_error(message(expected));
+      throw py::type_error(make_message(expected));
     }
   }
-  std::string text() const { return as<std::string>("text"); }
+  std::string read_text() const { return read_as<std::string>("text"); }
   // Throws bad_argument: "align is 3, expected EXPECTED".
-  [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
+  [[noreturn]] void refuse(std::string_view expected) const { python::refuse(make_message(expected)); }
   // Reads one of a few names. Throws bad_argument for others.
   template <typename Choice>
-  Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
-    const std::string word = to_lower_ascii(text());
+  Choice read_choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
+    const std::string word = to_lower_ascii(read_text());
     std::vector<std::string_view> names;
     for (const auto& [name, choice] : choices) {
       if (name == word) return choice;
@@ -47,22 +47,24 @@ class Given {
     refuse(fmt::format("one of {}", fmt::join(names, ", ")));
   }
   // Reads an integer, or text such as "64KiB". Throws bad_argument for 0 and less.
-  std::uint64_t size() const;
+  std::uint64_t read_size() const;
   // Reads an integer. Throws TypeError for other objects, and bad_argument for one below `least`.
-  std::uint64_t whole(std::uint64_t least = 0) const { return parse_whole<std::uint64_t>(name_, value_, least); }
-  std::vector<std::string> patterns() const { return as<std::vector<std::string>>("a pattern or a list of them"); }
-  std::vector<std::filesystem::path> paths() const;
-  py::dict dict(std::string_view expected) const {
-    if (!py::isinstance<py::dict>(value_)) throw py::type_error(message(expected));
+  std::uint64_t read_whole(std::uint64_t least = 0) const { return parse_whole<std::uint64_t>(name_, value_, least); }
+  std::vector<std::string> read_patterns() const {
+    return read_as<std::vector<std::string>>("a pattern or a list of them");
+  }
+  std::vector<std::filesystem::path> read_paths() const;
+  py::dict read_dict(std::string_view expected) const {
+    if (!py::isinstance<py::dict>(value_)) throw py::type_error(make_message(expected));
     return value_;
   }
   bool is_dict() const { return py::isinstance<py::dict>(value_); }
-  bool truth() const { return parse_truth(name_, value_); }
-  std::filesystem::path path() const { return parse_path(value_); }
-  IoMode io() const { return choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
+  bool read_truth() const { return parse_truth(name_, value_); }
+  std::filesystem::path read_path() const { return parse_path(value_); }
+  IoMode read_io() const { return read_choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
  private:
-  std::string message(std::string_view expected) const {
+  std::string make_message(std::string_view expected) const {
     return fmt::format("{} is {}, expected {}", name_, make_short_repr(value_), expected);
   }
 
@@ -77,8 +79,8 @@ struct Option {
   void (*set)(const Given& given, Options& to);
 };
 
-// Converts a dict of keywords, in the order of the rows, since some need an earlier value. Leaves out keywords without
-// a row.
+// Converts a dict of keywords, in the order of the rows, because some need an earlier value. Ignores keywords without a
+// row.
 template <typename Options>
 Options parse_options(const py::dict& given, std::span<const Option<Options>> known) {
   Options to;

@@ -23,15 +23,15 @@ class PyPerplexity {
     call.run([&] {
       const std::lock_guard lock(mutex_);
       const auto add_to = [&](const auto& text) {
-        if (windows.size > 0) return perplexity_.add_windows(text, windows, call.progress(), call.stop_token());
-        perplexity_.add(text, call.progress(), call.stop_token());
+        if (windows.size > 0) return perplexity_.add_windows(text, windows, call.make_progress(), call.stop_token());
+        perplexity_.add(text, call.make_progress(), call.stop_token());
       };
       std::visit(add_to, prompt);
     });
   }
 
   // Returns names and values as in the answer of `poise run --perplexity --against --json`.
-  py::dict result() {
+  py::dict make_result() {
     PerplexityResult result;
     {
       const Released released;
@@ -42,18 +42,18 @@ class PyPerplexity {
     all["texts"] = result.texts;
     all["tokens"] = result.tokens;
     if (result.windows > 0) all["windows"] = result.windows;
-    set(all, "perplexity", result.perplexity);
+    set_estimate(all, "perplexity", result.perplexity);
     if (!result.against) return all;
-    set(all, "base_perplexity", result.against->base_perplexity);
-    set(all, "ratio", result.against->ratio);
-    set(all, "kl_mean", result.against->kl_mean);
+    set_estimate(all, "base_perplexity", result.against->base_perplexity);
+    set_estimate(all, "ratio", result.against->ratio);
+    set_estimate(all, "kl_mean", result.against->kl_mean);
     all["kl_max"] = result.against->kl_max;
-    set(all, "same_top", result.against->same_top);
+    set_estimate(all, "same_top", result.against->same_top);
     return all;
   }
 
  private:
-  static void set(py::dict& all, const std::string& name, const Estimate& estimate) {
+  static void set_estimate(py::dict& all, const std::string& name, const Estimate& estimate) {
     all[py::str(name)] = estimate.value;
     all[py::str(name + "_error")] = estimate.standard_error;
   }
@@ -74,7 +74,7 @@ void declare_perplexity(py::module_& module) {
            }),
            py::arg("model").none(false), py::arg("base"), py::arg("options"))
       .def("add", &PyPerplexity::add, py::arg("text"), py::arg("window"), py::arg("stride"), py::arg("progress"))
-      .def("result", &PyPerplexity::result);
+      .def("result", &PyPerplexity::make_result);
 }
 
 }  // namespace poise::python

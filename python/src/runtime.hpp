@@ -33,8 +33,8 @@ class PyTokenizer {
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
 
-  // Returns the first token with that spelling. Requires: no GIL.
-  std::optional<TokenId> id(std::string_view piece) const {
+  // Returns the first token that is spelled `piece`. Requires: no GIL.
+  std::optional<TokenId> find_id(std::string_view piece) const {
     std::call_once(ids_->made, [&] {
       const std::size_t size = tokenizer_->vocabulary().size();
       ids_->by_piece.reserve(size);
@@ -70,7 +70,7 @@ Prompt parse_prompt(py::handle given);
 // Each function converts a dict that has all options of its list in poise/_types.py. Throws TypeError and bad_argument.
 GenerateOptions parse_generate_options(const py::dict& given);
 SessionOptions parse_session_options(const py::dict& given);
-// Converts the index of a layer of hidden states, where -1 is the last and -2 the one before it, to one from 0. Throws
+// Converts the index of a layer of hidden states to an index from 0: -1 is the last layer, -2 the one before it. Throws
 // TypeError and bad_argument.
 std::size_t parse_layer(const py::object& given, const Weights& weights);
 

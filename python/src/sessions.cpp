@@ -38,7 +38,7 @@ class Transcript {
     truncate(session_.position());  // no token is pending
   }
 
-  // Encodes a text to append: with BOS first if it begins the session.
+  // Encodes a text to append. Puts BOS first if the text begins the session.
   Tokens encode(std::string_view text) const {
     const bool begins = session_.position() == 0 && !session_.pending();
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
@@ -120,7 +120,7 @@ class PySession {
     return use_transcript(work);
   }
 
-  // Does the same for work that may take long; its second argument is a stop token.
+  // Does the same as run(), for work that may take long. Passes a stop token as second argument.
   template <typename Work>
   auto run_long(Work&& work) {
     LongCall call;
@@ -148,7 +148,7 @@ class PySession {
 };
 
 PyWeights load_model_weights(const Owner& owner) {
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   LongCall call;
   return {call.run([&] { return load_weights(*model); })};
 }

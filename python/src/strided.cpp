@@ -77,7 +77,7 @@ std::uint64_t Strided::count() const {
   return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
 }
 
-bool Strided::is_run() const { return extent() == count(); }
+bool Strided::is_contiguous() const { return extent() == count(); }
 
 std::uint64_t Strided::extent() const {
   if (count() == 0) return 0;
@@ -90,7 +90,7 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
                   const Stopped& stopped) {
   const std::uint64_t count = elements.count();
   if (count == 0) return;
-  if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width, stopped);
+  if (elements.is_contiguous()) return read_run(blob, elements.first * width, out, count * width, stopped);
   if (!blob.map() && !blob.seekable()) {  // each read would decode the blob from its start
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements.extent() * width));
     read_run(blob, elements.first * width, bytes.data(), bytes.size(), stopped);

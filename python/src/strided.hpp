@@ -1,4 +1,4 @@
-// Strided: the elements that a slice takes of a row-major array; read_strided() reads only them.
+// Strided: the elements that a slice selects from a row-major array; read_strided() reads only these.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ struct Strided {
   // Returns the number of selected elements.
   std::uint64_t count() const;
   // Returns true if the elements are contiguous.
-  bool is_run() const;
+  bool is_contiguous() const;
   // Returns the number of elements from the first to the last one, both included; 0 if there are none.
   std::uint64_t extent() const;
 };
 
 // Copies the elements, of `width` bytes each, to `out`, in row-major order. Reads little more than these from a
-// seekable blob. When `stopped` (may be empty; called from many threads) returns true, ends early, and the contents of
-// `out` are undefined. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob has the elements;
-// `out` has space.
+// seekable blob. Many threads may call `stopped`, unless it is empty; when it returns true, read_strided() ends early,
+// and the contents of `out` are undefined. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob
+// has the elements; `out` has space.
 void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out,
                   const std::function<bool()>& stopped = {});
 

@@ -14,7 +14,7 @@ using Owner = std::shared_ptr<OpenModel>;
 }
 
 Elements find_tensor(const Owner& owner, const py::object& given) {
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   const auto name = parse_name(given);
   if (!name) raise_key_error(given);
   if (const Tensor* const found = model->find(*name)) return {owner, *found};
@@ -28,7 +28,7 @@ Elements find_tensor(const Owner& owner, const py::object& given) {
 }
 
 Elements get_tensor_at(const Owner& owner, std::size_t index) {
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   if (index >= model->size())
     throw py::index_error(fmt::format("tensor {} is out of range: there are {}", index, model->size()));
   return {owner, model->tensors()[index]};
@@ -39,7 +39,7 @@ class Slicer {
  public:
   explicit Slicer(const Strided& from) : from_(from) { result_.first = from.first; }
 
-  Strided take(const py::tuple& keys) {
+  Strided apply_keys(const py::tuple& keys) {
     std::size_t ellipses = 0;
     for (const py::handle key : keys) ellipses += std::size_t{key.ptr() == Py_Ellipsis};
     const std::size_t named = keys.size() - ellipses;
@@ -48,18 +48,18 @@ class Slicer {
       throw py::index_error(fmt::format("expected at most {} indices, found {}", from_.shape.size(), named));
     for (const py::handle key : keys) {
       if (key.ptr() == Py_Ellipsis) {
-        keep(from_.shape.size() - named);
+        keep_dimensions(from_.shape.size() - named);
       } else {
         narrow(key);
       }
     }
-    keep(from_.shape.size() - dimension_);
+    keep_dimensions(from_.shape.size() - dimension_);
     if (result_.count() == 0) result_.first = 0;  // an empty tensor has no first element
     return std::move(result_);
   }
 
  private:
-  void keep(std::size_t dimensions) {
+  void keep_dimensions(std::size_t dimensions) {
     for (std::size_t i = 0; i < dimensions; ++i, ++dimension_) add(from_.shape[dimension_], from_.strides[dimension_]);
   }
 
@@ -100,24 +100,24 @@ class Slicer {
 
 Elements make_slice(const Elements& from, const py::object& key) {
   const py::tuple keys = py::isinstance<py::tuple>(key) ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
-  return {from, Slicer(from.place()).take(keys)};
+  return {from, Slicer(from.place()).apply_keys(keys)};
 }
 
-// Returns (dtype, shape, Memory, offset, strides) of the elements. Memory None: they are not mapped and must be read.
-// Strides None: row-major.
+// Returns (dtype, shape, Memory, offset, strides) of the elements. If they are not mapped, Memory is None, and the
+// caller must read them. If they are in row-major order, strides is None.
 py::tuple make_view(const Elements& elements) {
   const HeldElements held = elements.hold();
   const py::str dtype = make_text(to_string(held.require_dtype()));
   std::optional<Placed> placed = held.find_mapped();
   if (!placed) return py::make_tuple(dtype, to_tuple(held.place.shape), py::none(), 0, py::none());
-  const py::object strides = held.place.is_run() ? py::object(py::none()) : to_tuple(placed->strides);
+  const py::object strides = held.place.is_contiguous() ? py::object(py::none()) : to_tuple(placed->strides);
   return py::make_tuple(dtype, to_tuple(held.place.shape), std::move(placed->memory), placed->offset, strides);
 }
 
 // Returns a copy in row-major order; elements of 4 bits are packed as in files.
 Memory read_packed(const Elements& elements) {
   const HeldElements held = elements.hold();
-  Memory memory = read_patiently(held, std::nullopt);
+  Memory memory = read_interruptibly(held, std::nullopt);
   if (info(held.require_dtype()).bits != 4) return memory;
   const std::uint64_t count = held.place.count();
   std::byte* const bytes = memory.data;  // one element each; packs two into one
@@ -171,7 +171,7 @@ int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
     if (!placed)
       return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
     if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer("a model's bytes are read-only");
-    const bool run = held.place.is_run();
+    const bool run = held.place.is_contiguous();
     if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
       return refuse_buffer("the elements are not contiguous; .numpy() can copy them");
     if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1)
@@ -218,7 +218,7 @@ void set_item_function(const py::type& type) {
 
 // Returns a tuple for each part: (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest).
 py::list list_tensor_parts(const Elements& elements) {
-  const auto tensor = elements.tensor();
+  const auto tensor = elements.hold_tensor();
   py::list result;
   for (const Part& part : tensor->parts) {
     const auto stored = part.blob->stored();
@@ -232,10 +232,10 @@ py::list list_tensor_parts(const Elements& elements) {
   return result;
 }
 
-// Returns all decoded bytes of a part: the mapped file's if possible, else a copy.
+// Returns all decoded bytes of a part, in the mapped file if possible, else in a copy.
 Memory read_part_bytes(const Elements& elements, const py::object& given) {
   const std::string role = encode_utf8(given);
-  const auto tensor = elements.tensor();
+  const auto tensor = elements.hold_tensor();
   const Part& part = tensor->require(role);
   const Released released;
   if (const auto bytes = part.blob->map()) {
@@ -262,13 +262,14 @@ void declare_tensors(py::module_& module) {
       .def(py::init(&get_tensor_at), py::arg("model").none(false), py::arg("index"))
       .def(py::init(&find_tensor), py::arg("model").none(false), py::arg("name"))
       .def(py::init(&make_slice), py::arg("of"), py::arg("key"))
-      .def_property_readonly("name", [](const Elements& elements) { return make_text(elements.tensor()->name); })
+      .def_property_readonly("name", [](const Elements& elements) { return make_text(elements.hold_tensor()->name); })
       .def_property_readonly("file_name",
-                             [](const Elements& elements) { return make_text(elements.tensor()->name_in_file()); })
+                             [](const Elements& elements) { return make_text(elements.hold_tensor()->name_in_file()); })
       .def_property_readonly(
-          "shape", [](const Elements& elements) { return to_tuple((void(elements.tensor()), elements.place().shape)); })
+          "shape",
+          [](const Elements& elements) { return to_tuple((void(elements.hold_tensor()), elements.place().shape)); })
       .def_property_readonly(
-          "size", [](const Elements& elements) { return (void(elements.tensor()), elements.place().count()); })
+          "size", [](const Elements& elements) { return (void(elements.hold_tensor()), elements.place().count()); })
       .def_property_readonly("dtype",
                              [](const Elements& elements) {
                                const auto type = elements.hold().dtype();
@@ -276,28 +277,29 @@ void declare_tensors(py::module_& module) {
                              })
       .def("_require_dtype",
            [](const Elements& elements) { return make_text(to_string(elements.hold().require_dtype())); })
-      .def("_has_floats", [](const Elements& elements) { return has_float_elements(*elements.tensor()); })
+      .def("_has_floats", [](const Elements& elements) { return has_float_elements(*elements.hold_tensor()); })
       .def("_view", &make_view)
       .def(
           "_read",
           [](const Elements& elements, const std::optional<std::string>& dtype) {
-            return read_patiently(elements.hold(), parse_optional_dtype(dtype));
+            return read_interruptibly(elements.hold(), parse_optional_dtype(dtype));
           },
           py::arg("dtype") = py::none())
       .def("_packed", &read_packed)
       .def(
           "_dlpack",
           [](const Elements& elements, const std::optional<std::string>& dtype, bool bits) {
-            return to_dlpack(elements.hold(), parse_optional_dtype(dtype), bits);
+            return make_dlpack_capsule(elements.hold(), parse_optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
       .def_property_readonly(
-          "_stored", [](const Elements& elements) { return make_text(describe_stored_type(*elements.tensor())); })
+          "_stored", [](const Elements& elements) { return make_text(describe_stored_type(*elements.hold_tensor())); })
       .def_property_readonly("_layout",
-                             [](const Elements& elements) { return make_text(elements.tensor()->layout.name()); })
+                             [](const Elements& elements) { return make_text(elements.hold_tensor()->layout.name()); })
       .def_property_readonly("_attributes",
-                             [](const Elements& elements) { return to_python(elements.tensor()->attributes); })
-      .def_property_readonly("_stored_bytes", [](const Elements& elements) { return elements.tensor()->size_bytes(); })
+                             [](const Elements& elements) { return to_python(elements.hold_tensor()->attributes); })
+      .def_property_readonly("_stored_bytes",
+                             [](const Elements& elements) { return elements.hold_tensor()->size_bytes(); })
       .def("_parts", &list_tensor_parts)
       .def("_part_bytes", &read_part_bytes, py::arg("role"));
   module.def("set_item_function", &set_item_function, py::arg("type"));

@@ -57,7 +57,7 @@ std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
 }
 
 PyTokenizer make_model_tokenizer(const Owner& owner) {
-  const auto model = owner->use();
+  const auto model = owner->require_model();
   const Released released;
   return make_tokenizer(find_usable_vocabulary(*model), "the model has no vocabulary", model->origin.path);
 }
@@ -98,7 +98,7 @@ py::object encode_texts(const PyTokenizer& tokenizer, const py::object& given, c
   return all;
 }
 
-// Throws bad_argument for bytes, which JSON would turn into text.
+// Throws bad_argument for bytes, which JSON would convert to text.
 void refuse_bytes(const Value& value) {
   if (value.get_if<Value::Bytes>() != nullptr)
     refuse("messages: expected text, found bytes; .decode() converts them to text");
@@ -186,7 +186,7 @@ void declare_tokenizer(py::module_& module) {
             const std::optional<std::string> piece =
                 PyUnicode_Check(given.ptr()) ? parse_name(given) : encode_utf8(given);
             const Released released;
-            return piece ? tokenizer.id(*piece) : std::nullopt;
+            return piece ? tokenizer.find_id(*piece) : std::nullopt;
           },
           py::arg("piece"), "Returns the id of the first token with this spelling in the vocabulary, or None.")
       .def("__repr__",

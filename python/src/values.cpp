@@ -30,7 +30,7 @@ Attributes parse_attributes(const py::dict& dict, const std::string& name, int d
   return result;
 }
 
-// Returns true for numpy's floating-point scalars that are not instances of Python's float.
+// Returns true for numpy's float16 and float32 scalars, which are not instances of Python's float.
 bool is_short_float(py::handle object) {
   const std::string_view type = Py_TYPE(object.ptr())->tp_name;
   return type == "numpy.float16" || type == "numpy.float32";
