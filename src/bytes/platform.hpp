@@ -1,4 +1,4 @@
-// The features that an x86 processor reports, and memory in large pages.
+// Reads the features that an x86 processor reports, and allocates memory in large pages.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Shortens texts that may be long, and lists of names that may be many, for messages.
+// Shortens long texts, and long lists of names, for messages.
 #pragma once
 
 #include <cstddef>

@@ -61,8 +61,8 @@ class TextTable {
     }
   }
 
-  // Inserts the texts of the positions below `count`. If a text is there already, calls on_duplicate(position, first)
-  // with the position that it has.
+  // Inserts the texts of the positions below `count`. If a text is there already, calls on_duplicate(position, first),
+  // where `first` is the position that it has.
   template <typename TextAt, typename OnDuplicate>
   void insert_all(std::uint32_t count, const TextAt& text_at, OnDuplicate&& on_duplicate) {
     reserve(size_ + count);
@@ -148,13 +148,13 @@ class TextTable {
   std::size_t size_ = 0;
 };
 
-// Holds the keys of one map that have been read. Searches small sets linearly and allocates nothing for them; builds a
-// table for large ones.
+// Holds the keys of a map that a reader has seen, to find repeated ones. Searches small sets linearly and allocates
+// nothing for them; builds a table for large ones.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
 
-  // Returns false when the set has it already. Requires: the text outlives this.
+  // Returns false if the set already has the key. Requires: the key outlives this.
   bool insert(std::string_view key) {
     const std::uint64_t trait = compute_trait(key);
     if (size_ >= kFew || (traits_ & trait) != 0) return search_and_insert(key);

@@ -15,7 +15,8 @@ bool is_utf8(std::string_view text);
 // Returns the length of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
 std::size_t measure_character(std::string_view text);
 
-// Returns the length that the lead byte announces; 1 for bytes that cannot lead.
+// Returns how many bytes a character with this first byte has, without checking the byte: 1 for ASCII and for bytes
+// that follow a first one.
 std::size_t find_announced_length(char lead);
 
 // Returns how many bytes at the end of `text` may become a character when more follow: 0 to 3.

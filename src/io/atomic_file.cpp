@@ -245,7 +245,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
       throw_system_error("write", target_.string());
-    if (copied <= 0) break;  // these file systems cannot, or the source has shrunk: Sink::do_copy() works or reports it
+    if (copied <= 0) break;  // the file systems cannot, or the source has shrunk: Sink::do_copy() copies or throws
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
     start_writeback(static_cast<std::uint64_t>(copied));

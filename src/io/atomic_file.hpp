@@ -1,7 +1,7 @@
 // An AtomicFile is a file that appears whole or not at all.
 //
-// Writes to a file without a name in the target's directory; commit() makes it durable and names it. After a crash, a
-// killed process, a full disk or an exception, there is the old file, the new one or none. A complete file that
+// It writes to a file without a name in the target's directory; commit() makes it durable and names it. After a crash,
+// a killed process, a full disk or an exception, there is the old file, the new one or none. A complete file that
 // replaces another has a hidden name for an instant; if the process is killed then, the next save to that target
 // removes it. On file systems without unnamed files, the file has a hidden name that is hard to guess; the destructor
 // removes it.

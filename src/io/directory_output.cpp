@@ -168,13 +168,13 @@ std::uint64_t DirectoryOutput::padding() const {
   return sum;
 }
 
-// Exchanges the old directory and the new one, then removes the old one.
+// Exchanges the old directory and the new one. commit() then removes the old one.
 void DirectoryOutput::replace() {
   // Checks the directory again, since it may have changed.
   find_replaced_directory(target_, overwrite_, refusal_to_replace_, inputs_);
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
-  // File systems without RENAME_EXCHANGE have no directory for an instant.
+  // On file systems without RENAME_EXCHANGE, there is no directory for an instant.
   fs::path old = make_temporary_name(target_);
   if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) {

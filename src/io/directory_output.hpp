@@ -3,7 +3,7 @@
 // Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
 // that. A process killed before commit() leaves no files; if it is killed during commit(), the next save to the target
 // removes the hidden directory. commit() exchanges the old directory with the new one, then removes the old one, so
-// that the target is always one of the two.
+// that the target is always one of the two, where the file system supports this.
 #pragma once
 
 #include <sys/types.h>
@@ -32,9 +32,9 @@ class DirectoryOutput final : public SavedOutput {
                                        const RefusalToReplace& refusal_to_replace,
                                        const std::vector<std::filesystem::path>& inputs);
 
-  // Throws bad_argument where the target exists and `overwrite` is false, is a link or a file, holds anything but
-  // regular files and folders of them, holds one of the `inputs`, or `refusal_to_replace` gives a reason. Its files
-  // throw what AtomicFile throws.
+  // Throws bad_argument if the target is a link or a file, holds anything but regular files and folders of them, holds
+  // one of the `inputs`, or exists although `overwrite` is false, and if `refusal_to_replace` returns a reason. Its
+  // files throw the errors of AtomicFile.
   DirectoryOutput(const std::filesystem::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
                   std::vector<std::filesystem::path> inputs = {});
   ~DirectoryOutput() override;

@@ -1,4 +1,4 @@
-// The cache of the Hugging Face Hub on this machine: models that its programs have downloaded.
+// Finds models in the cache of the Hugging Face Hub, where its programs have downloaded them.
 //
 //   models--ORG--NAME/        a repository; also datasets--... and spaces--...
 //     blobs/DIGEST            a file, named by its SHA-256 (64 digits), or a small one by git's SHA-1 (40 digits);

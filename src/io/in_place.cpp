@@ -77,7 +77,7 @@ class Undo {
     length_ = length;
   }
 
-  // Returns true if each byte of the file is an old or a new one, and the file has both kinds.
+  // Returns true if each byte of the range is an old or a new one, and the range is neither all old nor all new.
   bool is_mixture(const Source& file) const {
     bool all_old = true;
     bool all_new = true;

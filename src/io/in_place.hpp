@@ -1,4 +1,4 @@
-// Replaces bytes of a file in place. After a crash, the old bytes can be restored.
+// Replaces bytes of a file in place. After a crash, roll_back() restores the old bytes.
 //
 // During the replacement, a hidden file next to the file, the undo file, holds the old and the new bytes. The
 // replacement counts as interrupted only if the file has a mixture of these, so a leftover undo file does no harm.

@@ -1,4 +1,4 @@
-// Files that people mistake for models, and the errors that name them: a Git LFS pointer, an HTML page, an archive.
+// Recognizes files that people mistake for models, such as a Git LFS pointer, an HTML page or an archive.
 #pragma once
 
 #include <span>

@@ -28,7 +28,8 @@ class Sink {
   void pad_to(std::uint64_t alignment);
   // Appends `count` zero bytes, which also count as padding.
   void pad(std::uint64_t count);
-  // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside.
+  // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside
+  // the source.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
   // Several processes may write one file: each writes some parts of tensors at their places. Begins a part, and returns
@@ -72,7 +73,7 @@ class Output {
   virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
-  // Fills in each empty text with that of another process. It is empty if that process writes the part.
+  // Fills in each empty text with the text of the process that wrote its part.
   virtual void complete_texts(std::span<std::string> /*texts*/) {}
 };
 
@@ -94,7 +95,7 @@ class SavedOutput : public Output {
 // Saves files that appear together on commit(); see AtomicFile.
 class FileOutput final : public SavedOutput {
  public:
-  // Throws the bad_argument that the constructor would throw. Creates nothing.
+  // Throws the errors that the constructor would throw. Creates nothing.
   static void check_replaceable(const std::filesystem::path& path, bool overwrite,
                                 const std::vector<std::filesystem::path>& inputs);
 

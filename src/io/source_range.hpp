@@ -1,4 +1,4 @@
-// Sources that are made of other sources.
+// Makes sources of other sources.
 #pragma once
 
 #include <span>

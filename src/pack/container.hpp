@@ -15,7 +15,7 @@ namespace poise {
 
 enum class ContainerKind { directory, zip };
 
-// Names of members, with / between folders.
+// Holds names of members, with / between folders.
 using MemberNames = std::vector<std::string>;
 
 class Container {
@@ -31,7 +31,7 @@ class Container {
   // Returns names relative to the folder: the entries of a directory, or all files of an archive in the folder and
   // below it. Throws io.
   virtual MemberNames list_names(std::string_view folder = {}) const = 0;
-  // Returns true if a file or anything else has that name; false if the system does not report it.
+  // Returns true if a file or anything else has that name; false on errors of the system.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
   // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found, io, and

@@ -20,7 +20,7 @@ namespace poise {
 // Returns "sha256", "crc32c", "xxh3"; empty for `none` and `unknown`.
 std::string_view find_digest_name(DigestAlgorithm algorithm);
 
-// Returns the algorithm that a digest's text begins with; `unknown` for others.
+// Returns the algorithm that a digest's text begins with; `unknown` for other texts.
 DigestAlgorithm parse_digest_algorithm(std::string_view text);
 
 // Returns true for all but `none` and `unknown`.

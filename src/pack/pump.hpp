@@ -1,4 +1,4 @@
-// write_blob() writes a blob's decoded bytes into a sink, once and in order.
+// Writes blobs' decoded bytes to sinks, and streams, compares and hashes them.
 #pragma once
 
 #include <cstddef>

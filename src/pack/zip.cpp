@@ -51,7 +51,7 @@ struct EndRecord {
 // Returns true if a field of 32 bits (16 for counts) equals the number of the zip64 record, or has all bits set, which
 // means that the zip64 record has the number.
 template <typename Narrow>
-bool agrees(Narrow narrow, std::uint64_t wide) {
+bool is_consistent(Narrow narrow, std::uint64_t wide) {
   return narrow == static_cast<Narrow>(~Narrow{0}) || narrow == wide;
 }
 
@@ -173,8 +173,8 @@ class Reader {
     directory.bytes = reader_.read_u64("bytes of the directory");
     directory.begin = reader_.read_u64("offset of the directory");
     if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_split_archive(at);
-    if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
-        !agrees(end.begin, directory.begin))
+    if (!is_consistent(end.members, directory.members) || !is_consistent(end.bytes, directory.bytes) ||
+        !is_consistent(end.begin, directory.begin))
       reader_.fail("zip64 end",
                    fmt::format("the directory has {} members in {} bytes at {}; in the end record, {} in {} at {}",
                                directory.members, directory.bytes, directory.begin, end.members, end.bytes, end.begin),
@@ -227,8 +227,8 @@ class Reader {
     return member;
   }
 
-  // Reads the extra fields. If all 32 bits of a number in the entry are set, the zip64 field has the number; its order
-  // is that of the entry's sizes and offset.
+  // Reads the extra fields. If all 32 bits of a number in the entry are set, the zip64 field has it, in the order
+  // bytes, stored bytes, offset.
   static void read_extra_fields(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");

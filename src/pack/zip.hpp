@@ -67,7 +67,7 @@ class ZipArchive {
 
 namespace poise::zip {
 
-// Constants of zip archives, for reader and writer.
+// The reader and the writer share these constants of zip archives.
 
 inline constexpr std::uint32_t kHeader = 0x04034b50;          // "PK\3\4"
 inline constexpr std::uint32_t kDescriptor = 0x08074b50;      // "PK\7\10"

@@ -25,7 +25,7 @@ std::uint32_t narrow_number(std::uint64_t number) {
   return is_wide(number) ? kWide : static_cast<std::uint32_t>(number);
 }
 
-// Writes the fields that a header and an entry of the directory share.
+// Appends the fields that a header and an entry of the directory share.
 void append_common_fields(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
                           std::uint64_t extra_bytes) {
   record.append_u16(kVersion);

@@ -47,7 +47,7 @@ class Decoder {
     return output.pos;
   }
 
-  // Throws unless the last frame is complete and no byte follows it.
+  // Throws if the frames decode to more bytes, or the last frame is cut off.
   void require_end(std::uint64_t size) {
     std::byte extra{};
     if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));
@@ -193,7 +193,7 @@ class ZstdSize {
     while (!size_ && !failure_ && (!above_ || limit > *above_)) count(limit);
     if (failure_) std::rethrow_exception(failure_);
     if (size_ && *size_ <= limit) return *size_;
-    Decoder(place_).fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+    Decoder(place_).fail(fmt::format("it decodes to more than {} bytes, the most that the file allows here", limit));
   }
 
  private:

@@ -57,7 +57,7 @@ class ZstdCompressor {
   std::unique_ptr<Context> context_;
 };
 
-// zt.zstd-seekable/1: a part as independent zstd frames, with a table of their sizes at the end.
+// zt.zstd-seekable/1 stores a part as independent zstd frames, with a table of their sizes at the end.
 //
 //   frames                       each has a checksum and, except the last, the same number of bytes (at most 16 MiB)
 //   u32 0x184D2A5E, u32 length   the table is a skippable frame

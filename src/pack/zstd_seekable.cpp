@@ -149,7 +149,9 @@ class FrameCache {
   // Returns a frame, which make() decodes if it is not cached. Waits if another thread is decoding the same frame.
   template <typename Make>
   Content get(std::uint64_t blob, std::size_t frame, const Make& make) {
-    return find(blob, frame)->content.get([&] { return std::make_shared<const std::vector<std::byte>>(make()); });
+    return find_or_add(blob, frame)->content.get([&] {
+      return std::make_shared<const std::vector<std::byte>>(make());
+    });
   }
 
  private:
@@ -160,8 +162,8 @@ class FrameCache {
     LazyValue<const std::vector<std::byte>> content;
   };
 
-  // Moves the frame's entry to the front. If it is new, and the cache is full, drops the last entry.
-  std::shared_ptr<Entry> find(std::uint64_t blob, std::size_t frame) {
+  // Returns the frame's entry, and moves it to the front. If it is new, and the cache is full, drops the last entry.
+  std::shared_ptr<Entry> find_or_add(std::uint64_t blob, std::size_t frame) {
     const std::lock_guard lock(mutex_);
     auto at =
         std::ranges::find_if(entries_, [&](const auto& entry) { return entry->blob == blob && entry->frame == frame; });

@@ -280,7 +280,7 @@ class Translator {
   std::string_view rest_;
   std::string out_;
   std::size_t atom_ = 0;             // where the atom before a quantifier begins in `out_`
-  std::vector<std::size_t> groups_;  // the beginnings of the open ones
+  std::vector<std::size_t> groups_;  // where the open groups begin
   std::size_t depth_ = 0;
 };
 

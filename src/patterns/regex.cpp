@@ -188,7 +188,7 @@ bool RegexMatcher::find_next(std::size_t& begin, std::size_t& end) {
   State& state = *state_;
   while (state.position <= state.text.size() && search(begin, end)) {
     if (begin == end && end == state.last_end) {
-      // Advances by one character: two matches never begin at the same place.
+      // Skips an empty match directly after another match, and a character with it.
       const std::size_t left = state.text.size() - state.position;
       state.position += left == 0 ? 1 : std::max<std::size_t>(measure_character(state.text.substr(state.position)), 1);
       continue;

@@ -86,7 +86,7 @@ class Cursor {
   Attributes read_attributes();
   // Skips a null, which marks an absent optional value. Returns false if something else follows.
   bool skip_null();
-  // Skips the next item and checks it. Builds nothing.
+  // Skips the next item and checks it.
   void skip();
   // Throws when bytes are left.
   void require_end() const;

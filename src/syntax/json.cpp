@@ -78,8 +78,8 @@ class JsonParser {
     return root;
   }
 
-  // Lists the numbers that a Value cannot hold, and accepts those that are not finite.
-  void list_numbers(UnheldNumbers& numbers) { numbers_ = &numbers; }
+  // Makes parse() accept numbers that are not finite, and list in `numbers` those that a Value cannot hold.
+  void record_unheld_numbers(UnheldNumbers& numbers) { numbers_ = &numbers; }
   void refuse_wide_integers() { is_exact_ = true; }
 
   void walk(JsonValue::VisitMember visit) {
@@ -111,7 +111,7 @@ class JsonParser {
 
   const char* end() const { return text_.data() + text_.size(); }
 
-  // Checks that the text ends after the root value. simdjson has skipped containers; a scalar is the only token of its
+  // Throws if something follows the root value. simdjson has skipped containers; a scalar is the only token of its
   // text.
   void require_end(bool container) const {
     const char* place = end();
@@ -457,7 +457,7 @@ Value parse_json(std::string_view text, const std::string& name, ValueBudget bud
 Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers) {
   const JsonText memory(text);
   JsonParser parser(memory, name, 0, ValueBudget(text.size()));
-  parser.list_numbers(numbers);
+  parser.record_unheld_numbers(numbers);
   return parser.parse();
 }
 
@@ -529,7 +529,7 @@ std::optional<Value> parse_json_number(std::string_view token, std::string_view&
   }
   // Integers of more than 64 bits become real numbers, too.
   if (const auto number = parse_double(token); number && std::isfinite(*number)) return *number;
-  problem = "a number beyond double precision";
+  problem = "a number that is too large for double precision";
   return std::nullopt;
 }
 

@@ -112,7 +112,7 @@ class JsonValue {
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset,
                       JsonValue::VisitMember visit);
 
-// Throws the error of parse_json() and walk_json_object() for a repeated key.
+// Throws the error of parse_json() for a repeated key.
 [[noreturn]] void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position);
 
 }  // namespace poise

@@ -120,7 +120,8 @@ class Machine {
       case PickleStep::memoize: return stack_.store_in_memo(stack_.count_memo_keys());
       case PickleStep::protocol: return check_protocol();
       case PickleStep::frame: return program_.begin_frame(program_.read_number<std::uint64_t>("FRAME"));
-      case PickleStep::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
+      case PickleStep::next_buffer:
+        program_.fail("the step needs a buffer that is outside the pickle (protocol 5, out of band)");
       case PickleStep::read_only_buffer: return require_buffer();
     }
     program_.fail(fmt::format("there is no step 0x{:02x}", static_cast<unsigned>(step)));

@@ -5,8 +5,8 @@
 // Python loads them. Here nothing is imported and nothing is called: a global stays a name, and a call is an object
 // that records the function and its arguments. The caller decides which of them it understands.
 //
-// Protocols 0 to 5. Objects are numbered in the order in which they are made; several may hold the same one, and an
-// object may hold itself.
+// It reads protocols 0 to 5. Objects are numbered in the order in which they are made; several may hold the same one,
+// and an object may hold itself.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   none,
   boolean,
   integer,
-  wide_integer,  // more than 64 bits: text() has its bytes in two's complement; none if it has over 64 digits
+  wide_integer,  // more than 64 bits: text() has its bytes in two's complement, or none if a line spells over 64 digits
   real,
   text,
   bytes,

@@ -1,4 +1,5 @@
-// The steps of a pickle: one byte each, followed by their argument (Lib/pickletools.py of CPython describes them).
+// Lists the steps of a pickle. Each is one byte, followed by its argument (Lib/pickletools.py of CPython describes
+// them).
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,7 @@ void Message::visit_integers(std::string_view field, FunctionRef<void(std::uint6
   const Place whole = read_place(field);
   reader_.seek(whole.begin);
   while (reader_.position() < whole.end) visit(read_varint(field));
-  if (reader_.position() > whole.end) fail(field, "the last integer ends behind the field");
+  if (reader_.position() > whole.end) fail(field, "the last integer ends after the field");
 }
 
 Message Message::read_message(std::string_view field, std::string_view context) {

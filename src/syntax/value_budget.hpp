@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// The limits of nesting. docs/limits.md lists them for users.
+// These limit nesting. docs/limits.md lists them for users.
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
 

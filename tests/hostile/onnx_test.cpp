@@ -79,7 +79,7 @@ TEST(HostileOnnx, Tensors) {
           Case{"dimensions are few", [] { return with(tensor(kRaw, bytes(1, std::string(65, '\1')))); }, kInvalid,
                kAnywhere, "more than 64 dimensions"},
           Case{"packed dimensions are whole", [] { return with(tensor(kRaw, bytes(1, "\x82"))); }, kInvalid, kAnywhere,
-               "ends behind the field"},
+               "ends after the field"},
           Case{"raw elements are all there", [] { return with(tensor(kRaw, number(1, 3))); }, kInvalid, kAnywhere,
                "raw_data: 8 bytes, [3] of FLOAT needs 12"},
           Case{"there are elements", [] { return with(tensor("")); }, kInvalid, kAnywhere,

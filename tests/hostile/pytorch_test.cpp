@@ -124,7 +124,7 @@ TEST(HostilePytorch, Steps) {
           Case{"frames are there", [] { return file_of("\x80\x04\x95" + le(9, 8) + "N."); }, kUnsupported,
                "0 bytes + 2", "a frame of 9 bytes, 2 are left"},
           Case{"buffers are in the file", [] { return file_of("\x80\x05\x97."); }, kInvalid, "0 bytes + 2",
-               "a buffer that is in no pickle"},
+               "a buffer that is outside the pickle"},
           Case{"lists that hold themselves end", [] { return file_of("\x80\x02]q\0h\0a" + objects("").substr(2)); },
                kInvalid, kAnywhere, "pickle"},
       });

@@ -169,7 +169,7 @@ TEST(Protobuf, NumbersByThemselvesAreFieldsOfOne) {
 
 TEST(Protobuf, PackedFieldsEndWithAWholeInteger) {
   const auto read = [](Message& message) { message.visit_integers("f", [](std::uint64_t) {}); };
-  EXPECT_THAT(error_of(bytes("\x0a\x01\x8e\x02"), read).first, HasSubstr("ends behind the field"));
+  EXPECT_THAT(error_of(bytes("\x0a\x01\x8e\x02"), read).first, HasSubstr("ends after the field"));
   EXPECT_THAT(error_of(bytes("\x0a\x01\x8e"), read).first, HasSubstr("f"));
 }
 
