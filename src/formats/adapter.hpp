@@ -15,13 +15,13 @@
 
 namespace poise {
 
-// kAdapter is PEFT's description of an adapter. kAdapterConfig is the attribute that holds it: as an object, or as JSON
-// text in formats whose attributes are texts.
+// PEFT describes an adapter in the file kAdapter. The attribute kAdapterConfig holds its content: as an object, or as
+// JSON text in formats whose attributes are texts.
 inline constexpr std::string_view kAdapter = "adapter_config.json";
 inline constexpr std::string_view kAdapterConfig = "adapter_config";
 
-// Opens a file or directory that may be an adapter. A file next to adapter_config.json is the adapter that this
-// describes, even in a model's directory. Throws what open() throws.
+// Opens a file or directory that may be an adapter. If a file has adapter_config.json next to it, this describes the
+// file, even in a model's directory. Throws what open() throws.
 Model open_adapter(const std::filesystem::path& path);
 
 // Describes the change of one matrix. Both thin matrices hold numbers, and their ranks agree.
@@ -39,8 +39,8 @@ struct AdaptedMatrix {
   }
 };
 
-// Returns the alpha by which programs divide by the rank to get the factor of a matrix: the shortest number that gives
-// the same float32 number. Unrounded if float32 cannot hold it.
+// Returns the alpha of a matrix: programs multiply its change by alpha / rank. The result is the shortest number that
+// gives the same float32 number, or unrounded if float32 cannot hold it.
 double compute_alpha(const AdaptedMatrix& matrix);
 
 struct Adapter {
@@ -64,12 +64,12 @@ struct Format;
 struct AdapterForm {
   std::string_view name;    // of the programs that have it
   std::string_view format;  // the format whose function read_adapter recognizes it
-  // Returns a file of an adapter with the names of `base`, whose configuration counts; its tensors need not be there.
-  // Throws unsupported, without path, for an adapter that the form cannot hold.
+  // Returns a file of the adapter with the names of `base`. Needs the configuration of `base`, but not its tensors.
+  // Throws unsupported (without path) for an adapter that the form cannot hold.
   Model (*make)(const Adapter& adapter, const Model& base);
 };
 
-// The registry has the rows.
+// registry.cpp has the rows.
 extern const std::array<AdapterForm, 2> kAdapterForms;
 
 // Returns the form of a file's adapter; null if the file is a model.

@@ -22,13 +22,13 @@ SourcePtr EditedBeginning::make_edited_source() const {
 }
 
 EditReport EditedBeginning::report() const {
-  if (is_in_place()) return {EditReport::Way::in_place, find_changed().size()};
+  if (is_in_place()) return {EditReport::Way::in_place, find_changed_bytes().size()};
   return {EditReport::Way::rewritten, header_->size() + input_.source->size() - old_data_};
 }
 
 void EditedBeginning::commit(const std::filesystem::path& path) {
   if (is_in_place()) {
-    const std::span<const std::byte> changed = find_changed();
+    const std::span<const std::byte> changed = find_changed_bytes();
     const auto offset = static_cast<std::uint64_t>(changed.data() - header_->bytes().data());
     if (!changed.empty()) replace_in_place(path, offset, changed);
     return;
@@ -39,11 +39,11 @@ void EditedBeginning::commit(const std::filesystem::path& path) {
   output.commit();
 }
 
-bool EditedBeginning::changes_header() const { return !find_changed().empty(); }
+bool EditedBeginning::changes_header() const { return !find_changed_bytes().empty(); }
 
 bool EditedBeginning::is_in_place() const { return header_->size() == old_data_; }
 
-std::span<const std::byte> EditedBeginning::find_changed() const {
+std::span<const std::byte> EditedBeginning::find_changed_bytes() const {
   const std::span<const std::byte> bytes = header_->bytes();
   std::vector<std::byte> old_bytes(
       static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), input_.source->size())));

@@ -12,7 +12,7 @@
 namespace poise {
 
 // Edits the beginning of a file. If the new header ends where the old one ends, writes only the bytes that differ, in
-// place. Another header is written to a new file, to which the kernel copies the data.
+// place. Otherwise writes the header to a new file, to which the kernel copies the data.
 class EditedBeginning : public PreparedEdit {
  public:
   // Requires: the data begin at `old_data` in the input.
@@ -31,7 +31,7 @@ class EditedBeginning : public PreparedEdit {
  private:
   bool is_in_place() const;
   // Returns the part of the new header that differs from the file; empty if they are equal.
-  std::span<const std::byte> find_changed() const;
+  std::span<const std::byte> find_changed_bytes() const;
 
   Input input_;
   SourcePtr header_;

@@ -1,8 +1,8 @@
 // Folding means that Poise makes one tensor of the parts that quantizing programs store for a matrix
 // (schemes/scheme.hpp).
 //
-// Opening a file folds, unless `raw` is set. A conversion unfolds again for formats that hold parts
-// (convert_convention() of ops/transform/transform.hpp).
+// open() folds, unless `raw` is set. A conversion unfolds again for formats that hold parts (convert_convention() of
+// ops/transform/transform.hpp).
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@ namespace poise {
 // Folds the parts of reversible schemes in a file of any format. Throws invalid_file with that path.
 Model fold_file(Model model, const std::filesystem::path& path, const ReadOptions& options);
 
-// Folds the parts of any scheme in a directory. Leaves out biases of zeros that the model's family does not have.
-// `quantization_file` is the file that quantization_config is from; if it is empty, config.json. Throws invalid_file
-// and unsupported, with that path.
+// Folds the parts of any scheme in a directory. Leaves out scales that do not concern weights, and biases of zeros, if
+// the model's family lacks them. `quantization_file` names the file that quantization_config is from; empty:
+// config.json. Throws invalid_file and unsupported, with that path.
 Model fold_directory(Model model, const std::filesystem::path& path, std::string_view quantization_file,
                      const ReadOptions& options);
 
-// Folds a model whose numbers are needed, or that goes to a format without parts: one that was opened `raw`, or that a
-// program made. Folds the scaled numbers of ComfyUI's files, too, which opening leaves as they are. Returns
-// std::nullopt if there are no parts. Throws invalid_file (without path).
+// Folds a model that was opened `raw` or made by a program, because its numbers are needed, or the output's format
+// holds no parts. Also folds the scaled numbers of ComfyUI's files, which open() does not fold. Returns std::nullopt if
+// there are no parts. Throws invalid_file (without path).
 std::optional<Model> fold_for_numbers(const Model& model);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// A Format has the functions and properties of one file format. Each folder has one constant, and registry.cpp has a
-// row for it.
+// A Format has the functions and properties of one file format. Each is a constant in a folder, and a row of
+// registry.cpp.
 #pragma once
 
 #include <cstdint>
@@ -106,8 +106,8 @@ class PreparedEdit {
   // Returns the file after the edit.
   virtual SourcePtr make_edited_source() const = 0;
   const std::vector<std::string>& added() const { return added_; }
-  // Throws bad_argument when a change has no effect, or only for other programs: compares the models of the file before
-  // and after.
+  // Compares the models of the file before and after the edit. Throws bad_argument if a change has no effect on what
+  // Poise reads.
   virtual void require_effect(const Model& before, const Model& after) const {
     (void)before;
     (void)after;
@@ -131,7 +131,7 @@ struct Format {
   // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // dense tensors in its files may have parts besides data
-  bool has_whole_card = false;               // its files have each field of a card, known or not
+  bool has_whole_card = false;               // its files have every field of a card, even if it is empty
   WeightReader weights = WeightReader::any;  // the program whose way to store weights it follows
   // Returns true if its readers require the output matrix of such a model, even if it equals the embedding. Null: they
   // never do.
@@ -163,23 +163,23 @@ struct Format {
   // Returns the findings of verify() that are not about tensors: bytes that belong to no part, and faults of files that
   // this file refers to. Null: there are none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // Returns an error for each place in a file, of any format, that makes Python run code when a loader of this format
-  // reads the file, or that may do so. Does not look at tensors. Null: no loader of the format runs code. Throws what
-  // read() throws.
+  // Returns an error for each place in a file, of any format, that makes or may make Python run code when a loader of
+  // this format reads the file. Does not look at tensors. Null: no loader of the format runs code. Throws what read()
+  // throws.
   std::vector<Finding> (*find_dangerous_code)(const SourcePtr& source) = nullptr;
   // Returns the number of checksums in the file if they cover every byte of its tensors; audit() compares them with the
   // bytes. Null: the format has none.
   std::size_t (*count_checksums)(const Input& input, const Model& model) = nullptr;
-  // Converts an attribute's value, which a conversion adds to files of the format, to the type that their readers
-  // require. Throws bad_argument for values that are not of this type, and for keys that the writer derives from the
-  // model. Null: values are added as they are given.
+  // Converts the value of an attribute that a conversion adds to the type that readers of the format require. Throws
+  // bad_argument for values that do not fit this type, and for keys that the writer derives from the model. Null: a
+  // conversion adds values as they are.
   Value (*make_attribute)(const Model& model, const std::string& key, const Value& given) = nullptr;
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
   // allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
   // Returns a file's metadata, in order. Null: the format has no keys of its own. Throws unsupported if they take too
   // much memory.
-  std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
+  std::vector<MetadataKey> (*list_keys)(const Input& input) = nullptr;
 
   // The format's files in Hugging Face directories; std::nullopt: it has none there.
   std::optional<WeightFiles> weight_files = {};
@@ -220,13 +220,13 @@ std::vector<MetadataKey> list_metadata_keys(const Opened& opened);
 // Returns true if Format::transposes returns true for any format.
 bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 
-// Returns Format::find_content_digest of the model's original format; std::nullopt if it has none.
+// Calls Format::find_content_digest of the model's original format; std::nullopt if it has none.
 std::optional<std::string> find_content_digest(const Model& model);
 
 // Calls Format::complete_card of the model's original format, for a file of the target.
 void complete_card(const Model& model, const Format& target, Card& card);
 
-// Returns Format::name_unknown_type of any format, else the spelling itself.
+// Calls Format::name_unknown_type of any format; returns the spelling itself if no format has it.
 std::string_view name_unknown_type(std::string_view spelled);
 
 // Returns true if files of the format can hold tensors of that layout. Dense tensors, and unknown layouts, which are
@@ -266,7 +266,6 @@ std::string require_possible_output(const Format& format, const std::filesystem:
 // (views/computed_blob.hpp). Requires: the model outlives the result, and does not change.
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
-// Prepares and writes a file.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
 
 }  // namespace poise

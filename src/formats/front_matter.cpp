@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kMostFrontMatter = kMostYamlBytes;
 
-// Returns the text between the first line "---" and the next one, after an empty line in the place of the first, so
-// that lines keep their numbers. Empty: there are no such lines.
+// Returns the text between the first line, which must be "---", and the next such line; empty if there is none. An
+// empty line replaces the first, so that lines keep their numbers.
 std::string extract_front_matter(std::string_view readme) {
   if (readme.starts_with("\xef\xbb\xbf")) readme.remove_prefix(3);  // a byte order mark
   const auto is_fence = [](std::string_view line) {

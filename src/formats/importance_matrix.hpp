@@ -1,4 +1,5 @@
-// Importance matrices as weights for quantizing; read_imatrix() of <poise/imatrix.hpp> reads them.
+// Finds the weights for quantizing in importance matrices. read_imatrix() of <poise/imatrix.hpp> reads all their
+// numbers.
 //
 // GGUF files have tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32
 // number of entries; for each entry i32 length, name, i32 calls, i32 number of values, f32 values. Newer files end with
@@ -30,7 +31,8 @@ std::optional<ImportancePlace> find_importance_place(std::string_view tensor, st
 
 class ImportanceMatrix {
  public:
-  // Throws not_found, io, and invalid_file for other files, and for numbers that are negative or not finite.
+  // Reads a file. Throws not_found, io, and invalid_file for a file that is not an importance matrix, or whose numbers
+  // are negative or not finite.
   explicit ImportanceMatrix(const std::filesystem::path& path);
 
   // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws

@@ -1,4 +1,5 @@
-// An Input is a file or directory to read, and what its first bytes show.
+// An Input is a file or directory to read. Functions below look at its first bytes, and refuse files that are not
+// models.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ std::vector<std::byte> read_first_bytes(const Input& input, std::size_t count);
 // Returns the kind of container that the input is; std::nullopt for other files. Looks at a few bytes.
 inline std::optional<ContainerKind> find_container(const Input& input) { return find_container_kind(input.source); }
 
-// Returns the names of a container's members; none if it cannot be read: opening it reports why.
+// Returns the names of a container's members; none if Poise cannot read it, because opening it reports the error.
 MemberNames list_member_names(const Input& input, ContainerKind kind);
 
 // Throws invalid_file or unsupported with the likely cause for well-known content that is not a model: an empty file, a

@@ -21,7 +21,7 @@ void Losses::note_names(const std::vector<std::string>& names, std::string_view 
 }
 
 void Losses::note_card(const Card& card) {
-  const std::vector<std::string> fields = list_card_fields(card);
+  const std::vector<std::string> fields = list_lost_card_fields(card);
   if (!fields.empty()) note(fmt::format("the card ({})", fmt::join(fields, ", ")));
 }
 
@@ -35,7 +35,7 @@ void Losses::note_other_config_keys(const Model& model) {
   note_if(!keys.empty(), fmt::format("config.json's other keys ({})", list_names(keys)));
 }
 
-std::vector<std::string> list_card_fields(const Card& card) {
+std::vector<std::string> list_lost_card_fields(const Card& card) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : card_to_attributes(card)) {
     if (name != "model_type" && value != Value(std::string())) fields.push_back(name);

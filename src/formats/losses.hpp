@@ -41,14 +41,14 @@ class Losses {
 // attributes of the model and its tensors, one sentence each.
 std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format);
 
-// Returns the same losses without the beginnings of the sentences: "the card".
+// Returns the same losses without "<format> cannot hold": "the card".
 std::vector<std::string> list_lost_metadata(const Model& model);
 
 // Returns the fields of the card that have a value, except model_type.
-std::vector<std::string> list_card_fields(const Card& card);
+std::vector<std::string> list_lost_card_fields(const Card& card);
 
-// Throws unsupported for a tensor that a format cannot hold. The message begins with `format` ("alt"), and then says
-// how the tensor is stored, why the format cannot hold it (`why`, which may be empty), and what to do.
+// Throws unsupported for a tensor that a format cannot hold. The message has the name of the format ("alt"), how the
+// tensor is stored, and `why` the format cannot hold it, which may be empty. The error has remedies.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why = {});
 
 // Throws unsupported for a model whose config.json has keys that change the computation, for formats that hold no such

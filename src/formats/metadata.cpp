@@ -37,13 +37,13 @@ constexpr std::string_view kVocabulary = "poise.vocabulary";
 }
 
 Card parse_card_fields(const Model& model, const Attributes& map) {
-  const auto text = [&](std::string_view key) {
+  const auto read_text = [&](std::string_view key) {
     const auto* found = map.get_if<std::string>(key);
     if (found == nullptr && map.find(key) != nullptr) fail(model, kCard, fmt::format("{} is not text", key));
     return found == nullptr ? std::string() : *found;
   };
-  return {text("model_type"),    text("base_model"), text("author"), text("created_at"),
-          text("last_modified"), text("license"),    text("uuid")};
+  return {read_text("model_type"),    read_text("base_model"), read_text("author"), read_text("created_at"),
+          read_text("last_modified"), read_text("license"),    read_text("uuid")};
 }
 
 // Returns Poise's attribute with that key, or null if it is missing. Throws if it is not text.
@@ -55,14 +55,14 @@ const std::string* find_poise_attribute(const Model& model, std::string_view key
   return text;
 }
 
-std::string name_place(const Model& model, std::string_view key) {
+std::string format_attribute_place(const Model& model, std::string_view key) {
   return fmt::format("{}: attribute {}", model.origin.path.string(), key);
 }
 
-// Returns the first number in a value that JSON cannot represent.
+// Returns the first number in a value that is infinite or NaN.
 std::optional<double> find_number_beyond_json(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return *number;
-  const auto first_in = [](const auto& items, const auto& value_of) -> std::optional<double> {
+  const auto find_first = [](const auto& items, const auto& value_of) -> std::optional<double> {
     for (const auto& item : items) {
       if (const auto number = find_number_beyond_json(value_of(item))) return number;
     }
@@ -70,19 +70,19 @@ std::optional<double> find_number_beyond_json(const Value& value) {
   };
   const auto second = [](const auto& entry) -> const Value& { return entry.second; };
   if (const auto* array = value.get_if<Value::Array>())
-    return first_in(*array, [](const Value& item) -> const Value& { return item; });
-  if (const auto* map = value.get_if<Attributes>()) return first_in(*map, second);
+    return find_first(*array, [](const Value& item) -> const Value& { return item; });
+  if (const auto* map = value.get_if<Attributes>()) return find_first(*map, second);
   const auto* pairs = value.get_if<Value::Pairs>();
   if (pairs == nullptr) return std::nullopt;
-  const auto key = first_in(*pairs, [](const auto& entry) -> const Value& { return entry.first; });
-  return key ? key : first_in(*pairs, second);
+  const auto key = find_first(*pairs, [](const auto& entry) -> const Value& { return entry.first; });
+  return key ? key : find_first(*pairs, second);
 }
 
 // Removes a text attribute from the model, and returns the JSON object in it; std::nullopt if it is missing.
 std::optional<Attributes> parse_json_attribute(Model& model, std::string_view key) {
   const std::string* text = find_poise_attribute(model, key);
   if (text == nullptr) return std::nullopt;
-  Value json = parse_json(*text, name_place(model, key));
+  Value json = parse_json(*text, format_attribute_place(model, key));
   if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
   model.attributes.erase(key);
   return std::move(json).take<Attributes>();
@@ -90,7 +90,7 @@ std::optional<Attributes> parse_json_attribute(Model& model, std::string_view ke
 
 }  // namespace
 
-// Throws for numbers that are not finite: JSON would turn them into null, which means the default.
+// JSON would turn numbers that are not finite into null, which means the default.
 void require_finite(const Attributes& map, std::string_view what) {
   for (const auto& [key, value] : map) {
     if (const auto number = find_number_beyond_json(value))
@@ -243,8 +243,8 @@ void parse_text_attributes(Model& model) {
 
 namespace {
 
-// Encodes a token. A token may be any bytes. Invalid UTF-8 is stored as lower-case hexadecimal digits after a NUL,
-// because no token begins with a NUL.
+// Encodes a token, which may be any bytes. A token that is not UTF-8 or begins with a NUL becomes a NUL and lower-case
+// hexadecimal digits.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');
@@ -256,11 +256,13 @@ std::string encode_text(std::string_view text) {
 std::optional<std::string> decode_text(std::string_view text) {
   if (!text.starts_with('\0')) return std::string(text);
   if (text.size() % 2 == 0) return std::nullopt;
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  const auto parse_digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   std::string bytes;
   for (std::size_t i = 1; i < text.size(); i += 2) {
-    const int high = digit(text[i]);
-    const int low = digit(text[i + 1]);
+    const int high = parse_digit(text[i]);
+    const int low = parse_digit(text[i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
     bytes += static_cast<char>(high * 16 + low);
   }
@@ -272,7 +274,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {
     {{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
 
-// Encodes a score. JSON has no infinities and no NaN: they are stored as text.
+// Encodes a score. Infinities and NaN become text, because JSON lacks them.
 Value encode_score(float score) {
   if (std::isfinite(score)) return static_cast<double>(score);
   return std::isnan(score) ? "nan" : score > 0 ? "inf" : "-inf";
@@ -316,7 +318,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   return map;
 }
 
-// Reads tokens, scores, types and merges while the text is parsed. As a tree of values they would take many times the
+// Reads tokens, scores, types and merges while it parses the text. A tree of these values would take many times the
 // memory.
 class VocabularyJsonReader {
  public:
@@ -412,8 +414,8 @@ class VocabularyJsonReader {
   static const std::array<List, 4> kLists;
   static constexpr std::size_t kMaxKeys = 64;
 
-  void add_score(JsonValue& item) { scores_.push_back(to_score(item.read_tree())); }
-  void add_type(JsonValue& item) { types_.push_back(to_type(item.read_tree())); }
+  void add_score(JsonValue& item) { scores_.push_back(parse_score(item.read_tree())); }
+  void add_type(JsonValue& item) { types_.push_back(parse_type(item.read_tree())); }
 
   void add_token(JsonValue& item) {
     if (ends_.size() == kMaxTokens) fail(fmt::format("more than {} tokens", kMaxTokens));
@@ -421,7 +423,7 @@ class VocabularyJsonReader {
     ends_.push_back(texts_.size());
   }
 
-  float to_score(const Value& value) const {
+  float parse_score(const Value& value) const {
     if (const auto* number = value.get_if<double>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::int64_t>()) return static_cast<float>(*number);
@@ -431,7 +433,7 @@ class VocabularyJsonReader {
     fail(fmt::format("scores: item {}: expected a number", scores_.size()));
   }
 
-  TokenType to_type(const Value& value) const {
+  TokenType parse_type(const Value& value) const {
     const auto* number = value.get_if<std::uint64_t>();
     if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined))
       fail(fmt::format("types: item {}: expected a number from 0 to {}", types_.size(),

@@ -24,7 +24,8 @@ Attributes make_text_attributes(const Attributes& attributes);
 struct DescribedVocabulary {
   std::optional<Vocabulary> made;
   Attributes attributes;  // the model's, without those of the vocabulary
-  std::string problem;    // why the attributes give no vocabulary; empty if they do, or if there are none
+  std::string
+      problem;  // why Poise cannot make a vocabulary of the attributes; empty if it can, or if none describe one
 };
 DescribedVocabulary make_described_vocabulary(const Model& model);
 
@@ -32,7 +33,7 @@ DescribedVocabulary make_described_vocabulary(const Model& model);
 // the vocabulary may be one that the attributes describe.
 Attributes make_text_attributes(const Model& model);
 
-// Returns how make_text_attributes() changes attributes other than texts, as a sentence; empty if all are texts.
+// Returns a sentence about how make_text_attributes() changes attributes other than texts; empty if all are texts.
 std::string describe_text_loss(const Attributes& attributes, std::string_view format);
 
 // Returns a value as JSON text. NaN and infinities, which JSON lacks, are spelled as in Python: "NaN", "-Infinity".
@@ -41,11 +42,11 @@ std::string make_json_text(const Value& value);
 // Returns the items of a JSON array; std::nullopt for another text.
 std::optional<Value> parse_json_list(std::string_view text);
 
-// Returns "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that
-// JSON lacks.
+// Returns the end of a sentence about these attributes: "a, b become JSON text", and how NaN and infinities are
+// spelled.
 std::string describe_json_texts(const Attributes& attributes, const std::vector<std::string>& names);
 
-// Returns how make_text_attributes() changes a vocabulary that attributes describe, as a sentence; empty if there is
+// Returns a sentence about how make_text_attributes() changes a vocabulary that attributes describe; empty if there is
 // none.
 std::string describe_text_loss(const DescribedVocabulary& described, std::string_view format);
 
@@ -61,14 +62,14 @@ std::optional<std::string> make_card_text(const Card& card);
 // Parses "poise.card" and removes it from model.attributes; std::nullopt if it is missing. Throws invalid_file.
 std::optional<Card> parse_card(Model& model);
 
-// Throws unsupported for a number that JSON cannot hold, anywhere in the map, and names its key after `what`.
+// Throws unsupported if a number anywhere in the map is not finite. The message has `what` and the key.
 void require_finite(const Attributes& map, std::string_view what = "config");
 
 // Throws unsupported if readers would reject values of this measure_cost() in a text of this size.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
-// Moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file, naming
-// attribute and field, if one of them does not parse.
+// Moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file, which
+// names attribute and field, if one of them is not valid.
 void parse_text_attributes(Model& model);
 
 // Applies changes with the format's functions, first those that erase, and returns the new keys. erase(key) returns

@@ -70,7 +70,7 @@ constexpr std::array<std::string_view, 8> kFactories = {"builtins.list",  "built
                                                         "builtins.int",   "builtins.str",           "builtins.tuple",
                                                         "builtins.float", "collections.OrderedDict"};
 
-std::optional<CallRule> find_rule(std::string_view name) {
+std::optional<CallRule> find_call_rule(std::string_view name) {
   const auto has_name = [&](std::span<const std::string_view> names) {
     return std::ranges::find(names, name) != names.end();
   };
@@ -94,7 +94,8 @@ bool is_empty_mapping(const Pickle& pickle, Id id) {
          call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
 }
 
-// Returns true for numbers, texts and lists of them: no program calls these, or computes with them as with tensors.
+// Returns true for numbers, texts, and containers of them. No program calls these, or computes with them as with
+// tensors.
 bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   constexpr std::size_t kMostLevels = 8;
   switch (pickle.kind(id)) {
@@ -111,8 +112,8 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   }
 }
 
-// Describes how a state's attributes change a tensor. torch sets each of them: setattr(tensor, "data", value) gives the
-// tensor other numbers.
+// Returns how a state's attributes change a tensor; std::nullopt if they do not. torch sets each of them: for example,
+// setattr(tensor, "data", value) gives the tensor other numbers.
 std::optional<std::string> find_attribute_change(const Pickle& pickle, Id state) {
   constexpr std::array<std::string_view, 5> kSetters = {"data", "grad", "real", "imag", "names"};
   if (is_empty_mapping(pickle, state)) return std::nullopt;
@@ -143,7 +144,7 @@ constexpr std::array kExtras = std::to_array<Extras>({
     {"torch._utils._rebuild_qtensor", 0, 6},
 });
 
-// Returns the argument at a place; None if there is none.
+// Returns the argument at a place; None for place 0, and if there are fewer arguments.
 Id find_argument(std::span<const Id> arguments, std::size_t place) {
   return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
 }
@@ -171,9 +172,8 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
          is_empty_mapping(pickle, parts[2]);
 }
 
-// Returns what is wrong with a call of numpy.dtype, if anything. The state must have a version, a byte order, no parts,
-// and the flags of its type. NumPy trusts these flags: with wrong ones, it takes the bytes of an array for the
-// addresses of objects.
+// Returns the fault of a call of numpy.dtype, if it has one. The state must have no fields, and the flags of its type.
+// NumPy trusts these flags: with wrong ones, it uses the bytes of an array as the addresses of objects.
 std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // the flags in the result of numpy.dtype("O").__reduce__()
@@ -209,18 +209,18 @@ bool is_array_state(const Pickle& pickle, Id state) {
   return (parts.size() == 5 && is_type(pickle, parts[2])) || (parts.size() == 4 && is_type(pickle, parts[1]));
 }
 
-bool is_fields(const Pickle& pickle, Id state) {
+bool is_field_dict(const Pickle& pickle, Id state) {
   return pickle.kind(state) == Kind::dict || name_called_function(pickle, state) == "collections.OrderedDict";
 }
 
-// Checks the calls of a pickle, one after the other.
+// Checks all calls of a pickle.
 class CallCheck {
  public:
   CallCheck(const Pickle& pickle, const std::string& path) : pickle_(pickle), path_(path) {}
 
   std::vector<Finding> run() {
     for (Id id = 0; id < pickle_.count_objects(); ++id) {
-      if (pickle_.kind(id) == Kind::call) check(id);
+      if (pickle_.kind(id) == Kind::call) check_call(id);
     }
     return std::move(findings_);
   }
@@ -233,12 +233,12 @@ class CallCheck {
       findings_.push_back({Severity::error, std::move(problem), path_, pickle_.offset(id)});
   }
 
-  void check(Id id) {
+  void check_call(Id id) {
     const Call& call = pickle_.call(id);
     const std::string name = name_canonical_global(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
     if (!is_expected(name)) return;  // list_unexpected_globals() reports it
-    const auto rule = find_rule(name);
+    const auto rule = find_call_rule(name);
     if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
       if (const auto change = find_tensor_change(pickle_, id))
@@ -252,9 +252,9 @@ class CallCheck {
   void check_changes(Id id, const CallRule& rule) {
     const Call& call = pickle_.call(id);
     const bool has_state = call.state && *call.state != pickle::kNone;
-    const bool is_known = !has_state || (rule.state == State::fields && is_fields(pickle_, *call.state)) ||
+    const bool is_known = !has_state || (rule.state == State::fields && is_field_dict(pickle_, *call.state)) ||
                           (rule.state == State::record &&
-                           (is_fields(pickle_, *call.state) || pickle_.kind(*call.state) == Kind::tuple)) ||
+                           (is_field_dict(pickle_, *call.state) || pickle_.kind(*call.state) == Kind::tuple)) ||
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
                           rule.state == State::type;  // find_type_fault() checks it
     if (!is_known)
@@ -270,8 +270,8 @@ class CallCheck {
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
     const std::string first_name = name_canonical_global(pickle_, first);
     if (name == kRebuildType) {
-      // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
-      // not call any of them.
+      // No check sees the arguments of this function, which are in a tuple, as a call. So the function must not call
+      // any of them.
       if (!is_allowed_function(first_name) || !first_name.starts_with(kRebuilds))
         return "with a function that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {
@@ -297,7 +297,7 @@ class CallCheck {
 
 }  // namespace
 
-bool is_allowed_function(std::string_view name) { return find_rule(name).has_value(); }
+bool is_allowed_function(std::string_view name) { return find_call_rule(name).has_value(); }
 
 std::string name_called_function(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};

@@ -31,7 +31,7 @@ constexpr std::uint64_t kMostUnpromised =
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
                                                         ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
 
-// Describes archives and compressed files, which may hold pickles and which Poise does not open, by their first bytes.
+// Recognizes archives and compressed files by their first bytes. They may hold pickles, and Poise does not open them.
 struct Packed {
   std::string_view begin;
   std::string_view what;
@@ -62,7 +62,7 @@ bool promises_pickle(std::string_view name) {
   return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
-// Reads the bytes of a file, as many as its pickles need.
+// Reads no more bytes of a file than its pickles need.
 class PickleBytes {
  public:
   explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}
@@ -105,7 +105,7 @@ bool has_calls(const Pickle& pickle) {
   return false;
 }
 
-// Returns true for names that Python can import: other names are from a text that begins like a pickle.
+// Returns true for names that Python can import. Other names show that the file is a text that begins like a pickle.
 bool is_dotted_name(std::string_view name) {
   bool at_begin = true;
   for (const char c : name) {
@@ -138,7 +138,7 @@ class Check {
         break;
       }
       const Partial partial = bytes_.run_pickle(at, is_promised ? kMaxPickleBytes : kMostUnpromised, file_.path);
-      if (is_pickle(partial, at, is_promised)) add(partial);
+      if (is_pickle(partial, at, is_promised)) add_findings(partial);
       if (partial.stop) break;
       if (i == 0 && is_magic_number(partial.pickle))
         most = kLegacyPickles;  // the pickles of an old file of PyTorch follow
@@ -150,7 +150,7 @@ class Check {
   std::vector<Finding> check_certain() {
     for (std::uint64_t at = 0; findings_.size() < kMostFindings;) {
       const Partial partial = bytes_.run_pickle(at, kMaxPickleBytes, file_.path);
-      add(partial);
+      add_findings(partial);
       if (partial.stop) break;
       at += partial.pickle.size();
       if (at == bytes_.size()) break;
@@ -199,8 +199,8 @@ class Check {
     return begin[0] == kOpcode && begin[1] >= kOldest && begin[1] <= kNewest;
   }
 
-  // Offsets in messages are those of decoded bytes where there are no others.
-  void add(const Partial& partial) {
+  // If the bytes are decoded, offsets in the texts of messages count decoded bytes.
+  void add_findings(const Partial& partial) {
     for (Finding& finding : find_unsafe_steps(partial.pickle, file_.path)) {
       finding.message.insert(0, file_.prefix);
       finding.offset = find_place(finding.offset.value_or(0));

@@ -1,4 +1,4 @@
-// Checks pickles in any file: those that Python programs load besides a checkpoint itself.
+// Checks the pickles in any file, because Python programs also load other pickles than a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct PickleFile {
 };
 
 // Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of
-// checkpoints (find_unsafe_steps), and for a pickle that cannot be followed to its end.
+// checkpoints (find_unsafe_steps), and for a pickle that Poise cannot follow to its end.
 //
 // A file with an extension of PyTorch's or pickle's is treated as a pickle if it begins like one, or names or calls a
 // function. Another file is treated as one only if it has a whole pickle or a call, and all its names are ones that
@@ -57,8 +57,8 @@ bool is_allowed_function(std::string_view name);
 std::string name_called_function(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that ordinary checkpoints do not make, even if they may name its function: a call of
-// an object or type that the pickle makes; an argument that is called, and that torch's weights_only does not call;
-// items or a state that the object's class does not accept; a state of a NumPy type that makes NumPy use bytes as
+// an object or type that the pickle makes; an argument that the function calls, and that torch's weights_only does not
+// call; items or a state that the object's class does not accept; a state of a NumPy type that makes NumPy use bytes as
 // addresses.
 std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 

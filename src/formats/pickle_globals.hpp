@@ -1,4 +1,4 @@
-// The functions and classes that checkpoints of PyTorch name, and the effects of others if Python called them.
+// Lists the functions and classes that checkpoints of PyTorch name, and the effects of others if Python called them.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@
 
 namespace poise::pytorch {
 
-// Returns "torch.FloatStorage".
+// Returns module and name: "torch.FloatStorage".
 std::string make_full_name(const pickle::Global& global);
 
-// Returns the element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. std::nullopt for other
-// names, and for types that Poise lacks.
+// Each returns an element type, of "torch.FloatStorage" or "torch.float16"; std::nullopt for other names, and for types
+// that Poise lacks. Untyped storages are u8.
 std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
 // Returns the name of the storage for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view find_storage_name(DType dtype);
 
-// Returns the name with "builtins" in place of Python 2's name of that module, which pickles of protocol 2 have.
+// Replaces "__builtin__", Python 2's name of the module in pickles of protocol 2, with "builtins".
 std::string canonicalize_name(std::string_view name);
 
 // Returns true for the classes of torch.distributed.checkpoint that describe a checkpoint; they only hold fields.
@@ -33,8 +33,8 @@ bool is_checkpoint_class(std::string_view name);
 // find_unsafe_calls() allows it. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);
 
-// Returns the effect of a function or class that is_expected() rejects, for people: "runs commands", "imports modules",
-// ...; empty if unknown.
+// Returns the effect of a function or class that is_expected() rejects, for messages: "runs commands", "imports
+// modules", ...; empty if unknown.
 std::string_view describe_danger(std::string_view name);
 
 // Returns an error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.

@@ -38,12 +38,12 @@ const std::array<AdapterForm, 2> kAdapterForms = {AdapterForm{"PEFT", "huggingfa
 
 namespace {
 
-// Has one row for each format. If several formats share an extension, the first is used.
+// Has one row for each format. If several formats share an extension, Poise writes the first.
 constexpr std::array kFormats = std::to_array<const Format*>(
     {&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kPytorch,
      &kDistributedCheckpoint, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});
 
-const auto& make_infos() {
+const auto& list_infos() {
   static const auto table = [] {
     std::array<FormatInfo, kFormats.size()> rows;
     std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) {
@@ -169,7 +169,7 @@ std::optional<std::string> describe_lost_parts(const Model& model) {
 
 std::span<const Format* const> list_all_formats() { return kFormats; }
 
-std::span<const FormatInfo> formats() { return make_infos(); }
+std::span<const FormatInfo> formats() { return list_infos(); }
 
 std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known) {
   std::vector<Finding> findings;
@@ -297,10 +297,10 @@ Opened open_despite_faults(Input input, const ReadOptions& options) {
 }
 
 std::vector<MetadataKey> list_metadata_keys(const Opened& opened) {
-  if (opened.format->keys != nullptr) return opened.format->keys(opened.input);
+  if (opened.format->list_keys != nullptr) return opened.format->list_keys(opened.input);
   std::vector<std::string_view> names;
   for (const Format* format : kFormats) {
-    if (format->keys != nullptr) names.push_back(format->info.name);
+    if (format->list_keys != nullptr) names.push_back(format->info.name);
   }
   throw Error(ErrorKind::unsupported,
               fmt::format("{} files have no metadata keys to list; those of these formats have: {}",

@@ -18,7 +18,7 @@ struct Spelling {
   Text text;
 };
 
-// Returns the type with that spelling.
+// Returns the type with that spelling; std::nullopt if the table does not have it.
 template <typename Text, std::size_t kRows>
 std::optional<DType> find_spelled_dtype(const std::array<Spelling<Text>, kRows>& table, const Text& text) {
   const auto row = std::ranges::find(table, text, &Spelling<Text>::text);

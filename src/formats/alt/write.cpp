@@ -393,7 +393,7 @@ std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& 
 
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&) {
   Losses losses("alt1");
-  for (const std::string& field : list_card_fields(model.card)) losses.note(field);
+  for (const std::string& field : list_lost_card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
   note_common(model, losses);

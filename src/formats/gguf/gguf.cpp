@@ -44,7 +44,7 @@ const Format kGguf = {
     .audit = gguf::audit,
     .make_attribute = gguf::make_attribute,
     .edit = gguf::edit,
-    .keys = gguf::list_keys,
+    .list_keys = gguf::list_keys,
     .transposes = gguf::transposes,
     .read_adapter = gguf::read_adapter,
 };

@@ -76,7 +76,7 @@ const Format kSafetensors = {
     .read = read,
     .prepare = prepare_with<plan, write, list_losses>,
     .edit = edit_safetensors,
-    .keys = list_keys,
+    .list_keys = list_keys,
     .weight_files = WeightFiles{kNames, "model.safetensors.index.json", read_weights, true},
 };
 

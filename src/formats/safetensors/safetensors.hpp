@@ -28,7 +28,7 @@ extern const Format kSafetensors;
 // unsupported, io.
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
-// Returns the keys of a file's `__metadata__`, for Format::keys.
+// Returns the keys of a file's `__metadata__`, for Format::list_keys.
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);
 
 // Changes `__metadata__` for Format::edit, in place if it fits the header's length. Values other than text become JSON

@@ -342,7 +342,7 @@ const Format kZtensor1 = {
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::list_zt1_losses>,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
-    .keys = ztensor::list_keys1,
+    .list_keys = ztensor::list_keys1,
     .name_unknown_type = ztensor::spell_unknown_type,
 };
 

@@ -314,7 +314,7 @@ const Format kZtensor2 = {
     .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::list_zt2_losses>,
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
-    .keys = ztensor::list_keys2,
+    .list_keys = ztensor::list_keys2,
     .find_content_digest = ztensor::compute_content_digest2,
     .origin = ztensor::kOrigin2,
 };
