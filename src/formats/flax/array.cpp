@@ -1,5 +1,5 @@
-// Reads arrays as flax/serialization.py packs them: an extension of type 1, whose content is MessagePack again: [shape,
-// name of the element type, bytes]; arrays above 1 GiB are a map of chunks. flax.hpp has both forms.
+// Reads arrays as flax/serialization.py packs them. An array is an extension of type 1, whose content is MessagePack
+// again: [shape, name of the element type, bytes]. Arrays above 1 GiB are a map of chunks. flax.hpp has both forms.
 #include "formats/flax/flax.hpp"
 
 #include <array>
@@ -19,7 +19,7 @@ using msgpack::Item;
 using msgpack::ItemKind;
 using msgpack::Tree;
 
-// numpy.dtype.name, with the names that the package ml_dtypes adds.
+// Has the values of numpy.dtype.name, with those that the package ml_dtypes adds.
 constexpr std::array kTypes = {
     Spelling<std::string_view>{DType::f64, "float64"},
     Spelling<std::string_view>{DType::f32, "float32"},

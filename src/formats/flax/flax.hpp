@@ -14,7 +14,7 @@
 
 namespace poise::flax {
 
-// Returns true if the file is a map with an array among its first items.
+// Returns true if the file is a map with an array among its first 1000 items.
 bool is_flax(const Input& input);
 
 Model read(const Input& input, const ReadOptions& options);
@@ -32,9 +32,9 @@ inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 struct FlaxArray {
   Shape shape;
-  std::string type;  // NumPy's name of the type: "float32"
-  std::uint64_t at = 0;
-  std::uint64_t begin = 0;  // where the elements begin in the file
+  std::string type;         // NumPy's name of the type: "float32"
+  std::uint64_t at = 0;     // the offset of the array in the file
+  std::uint64_t begin = 0;  // the offset of the elements
   std::uint64_t bytes = 0;
 
   // Returns std::nullopt if Poise has no such type.
@@ -43,11 +43,11 @@ struct FlaxArray {
 };
 
 // Reads the array in an extension. Throws invalid_file for other content, and for a number of elements that does not
-// fit the shape. `context` begins the messages.
+// fit the shape. Messages begin with `context`.
 FlaxArray read_array(const Source& source, const std::string& context, const msgpack::Item& extension);
 
-// Describes an array in chunks, a map with the key kChunked: "shape" maps "0", "1", ... to lengths, "chunks" maps the
-// same keys to arrays of one dimension, which hold the elements one after the other.
+// Describes an array in chunks, a map with the key kChunked. Its key "shape" maps "0", "1", ... to lengths; "chunks"
+// maps such keys to arrays of one dimension, which hold the elements one after the other.
 struct ChunkedArray {
   FlaxArray array;  // the whole array; its bytes are in the chunks
   std::vector<FlaxArray> chunks;

@@ -51,8 +51,8 @@ class Reading {
     adapter_.alpha = config_.alpha();
     adapter_.keeps_ties = config_.ensure_weight_tying();
     is_sound_ = adapter_.faults.empty();
-    for (const Tensor& tensor : file_.tensors()) sort_tensor(tensor);
-    for (const auto& [module, pair] : pairs_) add(module, pair);
+    for (const Tensor& tensor : file_.tensors()) collect_tensor(tensor);
+    for (const auto& [module, pair] : pairs_) add_matrix(module, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back("the adapter has no matrices: expected lora_A and lora_B of a module");
     report_untargeted();
@@ -61,7 +61,8 @@ class Reading {
   }
 
  private:
-  void sort_tensor(const Tensor& tensor) {
+  // Makes the tensor a part of a pair, or a whole tensor of the adapter.
+  void collect_tensor(const Tensor& tensor) {
     std::string_view name = tensor.name;
     if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
     for (const Ending& ending : kEndings) {
@@ -89,7 +90,7 @@ class Reading {
     adapter_.whole.back().name = plain;
   }
 
-  void add(const std::string& module, const Pair& pair) {
+  void add_matrix(const std::string& module, const Pair& pair) {
     if (const auto problem = pair.find_fault("lora_B", "lora_A"))
       return report_fault(fmt::format("{}: {}", module, *problem));
     if (!is_utf8(module)) return report_fault(fmt::format("{}: the name is not UTF-8", module));
@@ -111,7 +112,7 @@ class Reading {
   }
 
   // Returns true if the model stores a matrix as [in, out]. PEFT asks the module, not the configuration: a Conv1D of
-  // GPT-2 holds [in, out], a Linear [out, in]. If the family does not decide, the shape does.
+  // GPT-2 holds [in, out], a Linear [out, in]. If Poise does not know the family, the shape decides.
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = find_family_or_llama(*base_);
@@ -153,7 +154,7 @@ class Reading {
   std::vector<std::string> other_order_;  // modules whose order contradicts fan_in_fan_out
 };
 
-std::optional<Attributes> parse_config(const Model& model, UnheldNumbers& numbers) {
+std::optional<Attributes> parse_adapter_config(const Model& model, UnheldNumbers& numbers) {
   const Value* value = model.attributes.find(kAdapterConfig);
   if (value == nullptr) return std::nullopt;
   if (const auto* keys = value->get_if<Attributes>()) return *keys;
@@ -175,13 +176,13 @@ std::optional<Attributes> parse_config(const Model& model, UnheldNumbers& number
 
 std::optional<Attributes> find_adapter_config(const Model& model) {
   UnheldNumbers numbers;
-  return parse_config(model, numbers);
+  return parse_adapter_config(model, numbers);
 }
 
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base) {
   UnheldNumbers numbers;
   try {
-    const auto keys = parse_config(file, numbers);
+    const auto keys = parse_adapter_config(file, numbers);
     if (!keys) return std::nullopt;
     Adapter found = Reading(file, *keys, base).read();
     if (!numbers.non_finite.empty())

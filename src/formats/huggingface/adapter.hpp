@@ -1,5 +1,5 @@
-// PEFT's adapters: a directory of adapter_config.json and adapter_model.safetensors. Each adapted matrix has two
-// tensors
+// Reads and makes PEFT's adapters: directories of adapter_config.json and adapter_model.safetensors. Each adapted
+// matrix has two tensors
 //
 //   base_model.model.NAME.lora_A.weight   [rank, in]       or lora_embedding_A [rank, tokens]
 //   base_model.model.NAME.lora_B.weight   [out, rank]      or lora_embedding_B [width, rank]
@@ -14,13 +14,13 @@ namespace poise::huggingface {
 inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
 // Returns the object of adapter_config.json, with null in place of NaN and infinities; std::nullopt if the model has
-// none. Throws invalid_file, naming the attribute, if it is not an object.
+// none. Throws invalid_file, which names the attribute, if it is not an object.
 std::optional<Attributes> find_adapter_config(const Model& model);
 
-// Makes an adapter, for parse_adapter(). Errors of find_adapter_config() become its faults.
+// Is Format::read_adapter of Hugging Face directories. Errors of find_adapter_config() become faults of the adapter.
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
-// Makes a file of the adapter with the attribute adapter_config, for AdapterForm.
+// Is AdapterForm::make of PEFT. The file has the attribute adapter_config.
 Model make_peft_adapter(const Adapter& adapter, const Model& base);
 
 }  // namespace poise::huggingface

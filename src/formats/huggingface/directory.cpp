@@ -36,12 +36,12 @@ constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // first 
 SourcePtr DirectoryReader::open(std::string_view name) {
   SourcePtr source = container_.open(name);
   opened_.push_back(source);
-  record(name, *source);
+  record_file(name, *source);
   return source;
 }
 
 // Records a file of the model's origin. All members of an archive are one file.
-void DirectoryReader::record(std::string_view name, const Source& source) {
+void DirectoryReader::record_file(std::string_view name, const Source& source) {
   std::filesystem::path file = container_.locate_file(name);
   if (files_.empty() || files_.back() != file) files_.push_back(std::move(file));
   size_ += source.size();
@@ -81,7 +81,7 @@ std::string DirectoryReader::read_readme() {
   if (!container_.has_file(kReadme)) return {};
   if (!readme_) {
     readme_ = container_.open(kReadme);
-    record(kReadme, *readme_);
+    record_file(kReadme, *readme_);
   }
   return read_text(*readme_, std::min(readme_->size(), kFrontMatterBytes));
 }
@@ -104,7 +104,7 @@ Attributes DirectoryReader::read_json_object(std::string_view name, std::vector<
 
 namespace {
 
-// Holds advice about files that a directory has instead of usual weights, by the ends of their names.
+// Holds advice about a file that a directory has instead of the usual weights, and the end of its name.
 struct OtherWeights {
   std::string_view ending;
   std::string_view advice;
@@ -143,7 +143,7 @@ std::optional<std::string> find_only_file(const Container& directory, const Form
 
 }  // namespace
 
-std::vector<std::string> find_folders(const MemberNames& names) {
+std::vector<std::string> find_model_folders(const MemberNames& names) {
   const std::unordered_set<std::string_view> all(names.begin(), names.end());
   const auto has_weights = [&](const std::string& folder) {
     return std::ranges::any_of(list_all_formats(), [&](const Format* format) {
@@ -163,11 +163,11 @@ std::vector<std::string> find_folders(const MemberNames& names) {
   return folders;
 }
 
-std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings) {
+std::unique_ptr<const Container> open_model_folder(const Input& input, IoMode io, std::vector<Finding>* warnings) {
   const ContainerKind kind = find_container(input).value_or(ContainerKind::directory);
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
-  const std::vector<std::string> folders = find_folders(files->list_names());
+  const std::vector<std::string> folders = find_model_folders(files->list_names());
   if (folders.empty()) return files;
   if (warnings != nullptr && folders.size() > 1) {
     constexpr std::size_t kMostBytes = 200;  // the longest name in a message
@@ -226,7 +226,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of the tensors in each shard, from the index.
+// Maps each shard to the names of its tensors in the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
@@ -276,8 +276,9 @@ class TensorCollector {
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &find_family_or_llama(model) : nullptr) {}
 
-  // Adds a file. Calls `look_at` with the name of each tensor in the file.
-  void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
+  // Calls `look_at` with the name of each tensor in the file.
+  void add_file(DirectoryReader& directory, const std::string& file,
+                FunctionRef<void(const std::string& name)> look_at) {
     const SourcePtr source = directory.open(file);
     const std::string path = directory.path(file).string();
     const auto add_tensor = [&](Tensor tensor) {
@@ -326,7 +327,7 @@ class TensorCollector {
 std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, const LocatedWeights& weights) {
   TensorCollector collector(model, weights.files());
   if (!weights.is_index) {
-    collector.add(directory, weights.name, [](const std::string&) {});
+    collector.add_file(directory, weights.name, [](const std::string&) {});
     return collector.finish();
   }
   const ShardMap shards = read_index(directory, weights.name, model.warnings);
@@ -341,7 +342,7 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   directory.container().prefetch(names);
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
-    collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
+    collector.add_file(directory, shard, [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
       if (!found.contains(name)) report(name, fmt::format("{} lacks {}, which the index lists there", shard, name));
     }
@@ -361,8 +362,8 @@ namespace {
 
 constexpr std::string_view kQuantizationConfig = "quantization_config";
 
-std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader& directory,
-                                    std::vector<Finding>& warnings) {
+std::optional<Attributes> read_quantization_config(const QuantizationFile& row, DirectoryReader& directory,
+                                                   std::vector<Finding>& warnings) {
   const Attributes file = directory.read_json_object(row.name, warnings);
   try {
     return row.make_config(file);
@@ -381,7 +382,7 @@ std::string_view read_quantization_file(Model& model, DirectoryReader& directory
     const auto counts = find_quantization(model.config_json);
     std::optional<Attributes> config;
     try {
-      config = read_file(row, directory, model.warnings);
+      config = read_quantization_config(row, directory, model.warnings);
     } catch (const Error& error) {
       if (!counts) throw;
       warn(model.warnings, fmt::format("{} is not read: {}", row.name, error.message()), path);

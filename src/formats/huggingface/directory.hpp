@@ -40,11 +40,11 @@ class DirectoryReader {
   // Returns the text of a file. Throws invalid_file for more than 256 MiB.
   std::string read_member_text(std::string_view name);
 
-  // Returns the beginning of the model card, with any content, since the card is not part of the model; empty if it is
-  // missing.
+  // Returns at most 1 MiB of the model card, which may have any content; empty if there is none.
   std::string read_readme();
 
-  // Parses a file. Warns of numbers that JSON lacks, and of numbers that Poise rounds. Throws invalid_file.
+  // Parses a file. Warns of NaN and infinities, which become null, and of integers that Poise rounds. Throws
+  // invalid_file.
   Attributes read_json_object(std::string_view name, std::vector<Finding>& warnings);
 
   // Returns the origin of a model, with the files that have been opened.
@@ -52,7 +52,7 @@ class DirectoryReader {
   std::span<const SourcePtr> opened() const { return opened_; }
 
  private:
-  void record(std::string_view name, const Source& source);
+  void record_file(std::string_view name, const Source& source);
 
   const Container& container_;
   std::vector<std::filesystem::path> files_;
@@ -66,7 +66,7 @@ class DirectoryReader {
 // of files that contradict the chosen description. Throws invalid_file.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
-// Names the file with a directory's tensors.
+// Names the file with a directory's tensors, or the index of such files.
 struct LocatedWeights {
   const Format* format = nullptr;
   std::string name;  // the name of the only file with tensors, or of the index
@@ -75,13 +75,14 @@ struct LocatedWeights {
   const WeightFiles& files() const { return *format->weight_files; }
 };
 
-// Opens a directory, or the folder of an archive that has a model: the first of find_folders(). Warns of other such
-// folders. Throws what open_container() throws.
-std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings = nullptr);
+// Opens a directory, or the folder of an archive that has a model: the first of find_model_folders(). Warns of other
+// such folders. Throws what open_container() throws.
+std::unique_ptr<const Container> open_model_folder(const Input& input, IoMode io,
+                                                   std::vector<Finding>* warnings = nullptr);
 
 // Returns the folders of an archive that have config.json and files with tensors, the outermost first; "": the archive
 // itself.
-std::vector<std::string> find_folders(const MemberNames& names);
+std::vector<std::string> find_model_folders(const MemberNames& names);
 
 // Finds a directory's tensors by the names of all formats (Format::weight_files), usual names first; std::nullopt if
 // there are none.
@@ -91,8 +92,8 @@ std::optional<LocatedWeights> find_weights(const Container& directory);
 // missing.
 std::optional<std::string> find_adapter(const Container& directory);
 
-// Returns find_weights(). Throws invalid_file, naming the expected files and the files that are there, if there are
-// none.
+// Returns find_weights(). If there are none, throws invalid_file, which names the expected files and one that the
+// directory has instead.
 LocatedWeights require_weights(const Container& directory);
 
 // Adds the tensors of one file, or of the shards that its index lists, to the model. Leaves out tensors that its family

@@ -57,7 +57,7 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
-// Throws for a file of the tokenizer that is not a regular file: a pipe, or a broken link.
+// Throws for a file of the tokenizer that is not a regular file, such as a pipe or a broken link.
 void require_tokenizer_files(const Container& files) {
   for (const std::string_view name : kTokenizerFiles) {
     if (!files.has(name) || files.has_file(name)) continue;
@@ -171,7 +171,7 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
 
 Model read(const Input& input, const ReadOptions& options) {
   std::vector<Finding> warnings;
-  const auto files = open_files(input, options.io, &warnings);
+  const auto files = open_model_folder(input, options.io, &warnings);
   const LocatedWeights weights = require_weights(*files);
   const auto adapter = find_adapter(*files);
   DirectoryReader directory(*files);
@@ -188,7 +188,7 @@ Model read(const Input& input, const ReadOptions& options) {
   }
 }
 
-// Returns the files with tensors of a model, as files of their own format.
+// Returns the files that the model's tensors are from, as inputs of their own format.
 std::vector<Input> list_weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
@@ -219,7 +219,7 @@ std::vector<Finding> find_dangerous_code(const Container& files, const Model& mo
 
 std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings = check_adapter(model);
-  const auto files = open_files(input, IoMode::map);
+  const auto files = open_model_folder(input, IoMode::map);
   const auto located = find_weights(*files);
   const std::vector<Input> weights = located ? list_weight_inputs(*located, *files, model) : std::vector<Input>();
   std::ranges::move(files->check_checksums(), std::back_inserter(findings));
@@ -231,7 +231,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
 }
 
 std::size_t count_checksums(const Input& input, const Model& model) {
-  const auto files = open_files(input, IoMode::map);
+  const auto files = open_model_folder(input, IoMode::map);
   const auto weights = find_weights(*files);
   std::size_t count = files->count_checksums();
   if (!weights || weights->format->count_checksums == nullptr) return count;
@@ -269,7 +269,7 @@ const Format kHuggingFace = {
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .weights = WeightReader::transformers,
     .container = ContainerKind::directory,  // the directory may have any members: the reader reports missing ones
-    .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },
+    .holds_in_archive = [](const MemberNames& names) { return !find_model_folders(names).empty(); },
     .refusal_to_replace = huggingface::explain_refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,

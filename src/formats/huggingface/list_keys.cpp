@@ -23,7 +23,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kJsonFiles = {kConfig, kGeneration, "tokenizer_config.json", kAdapter};
 constexpr std::uint64_t kMaxJsonBytes = std::uint64_t{256} << 20;
 
-void add_json(const Container& directory, std::string_view name, std::vector<MetadataKey>& keys) {
+void add_json_keys(const Container& directory, std::string_view name, std::vector<MetadataKey>& keys) {
   if (!directory.has(name)) return;
   const SourcePtr source = directory.open(name);
   if (source->size() > kMaxJsonBytes)
@@ -51,8 +51,8 @@ std::string find_first_weights(const Container& directory) {
 
 std::vector<MetadataKey> list_keys(const Input& input) {
   std::vector<MetadataKey> keys;
-  const auto files = open_files(input, IoMode::map);
-  for (const std::string_view name : kJsonFiles) add_json(*files, name, keys);
+  const auto files = open_model_folder(input, IoMode::map);
+  for (const std::string_view name : kJsonFiles) add_json_keys(*files, name, keys);
   if (const std::string weights = find_first_weights(*files); !weights.empty()) {
     for (MetadataKey& key : list_safetensors_keys(files->open(weights))) {
       key.key = fmt::format("{}: {}", weights, key.key);

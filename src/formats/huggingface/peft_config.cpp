@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMaxRank = 1 << 16;
 constexpr std::size_t kMaxPatterns = 4096;  // patterns in one field
 
-// Returns a value as text for messages. Shortens long values.
+// Returns a value for messages: JSON of at most 60 bytes, or "a list or an object".
 std::string format_value(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
@@ -216,7 +216,7 @@ bool is_plain(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-bool is_like(std::string_view text, std::string_view plain) {
+bool matches_plain(std::string_view text, std::string_view plain) {
   return std::ranges::equal(text, plain, [](char c, char wanted) { return wanted == '.' || c == wanted; });
 }
 
@@ -234,7 +234,7 @@ bool ModulePattern::matches(std::string_view module) const {
     if (module.size() < plain->text.size()) return false;
     const std::size_t begin = module.size() - plain->text.size();
     if (begin != 0 && (plain->anchored || module[begin - 1] != '.')) return false;
-    return is_like(module.substr(begin), plain->text);
+    return matches_plain(module.substr(begin), plain->text);
   }
   RegexMatcher matcher(std::get<Regex>(pattern_));
   matcher.start_time_limit(module.size());

@@ -1,4 +1,4 @@
-// adapter_config.json, PEFT's description of an adapter.
+// Reads adapter_config.json, PEFT's description of an adapter.
 //
 // Source: LoraConfig and get_pattern_key() of PEFT 0.17.
 #pragma once
@@ -20,7 +20,7 @@ namespace poise::huggingface {
 // Matches names of modules by a pattern, as PEFT does.
 class ModulePattern {
  public:
-  enum class Matches : std::uint8_t { whole, ending };  // all of a name, or its end after a dot, too
+  enum class Matches : std::uint8_t { whole, ending };  // only a whole name, or also the end of a name after a dot
 
   // Compiles a regular expression, in the syntax that Python and PCRE2 share. Throws invalid_file with the expression;
   // `where` names its field.
@@ -31,7 +31,7 @@ class ModulePattern {
   bool matches(std::string_view module) const;
 
  private:
-  // Holds a pattern of letters and dots, as most patterns are. A dot matches any character.
+  // Holds a pattern without special characters other than dots, as most are. A dot matches any character.
   struct Plain {
     std::string text;
     bool anchored;
@@ -49,7 +49,8 @@ class PeftConfig {
   bool ensure_weight_tying() const { return ensure_weight_tying_; }
   std::string base_model() const { return base_model_; }
 
-  // Each returns a number for a module, by its name in the model. The first pattern that matches counts.
+  // Each returns a number for the module of that name. The first pattern that matches counts. The factor is
+  // alpha / rank, or alpha / sqrt(rank) with use_rslora.
   std::uint64_t find_rank(std::string_view module) const;
   double find_factor(std::string_view module) const;
   // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.

@@ -49,13 +49,13 @@ void hash_samples(Hasher& hasher, const Blob& blob) {
 }  // namespace
 
 Card read_card(const Attributes& config, const FrontMatter& front_matter) {
-  const auto known = [&](std::string_view key) {
+  const auto find_text = [&](std::string_view key) {
     const auto* text = config.get_if<std::string>(key);
     return text == nullptr || text->empty() ? front_matter.find_value(key) : *text;
   };
   Card card;
-  card.license = known("license");
-  card.base_model = known("base_model");
+  card.license = find_text("license");
+  card.base_model = find_text("base_model");
   if (card.base_model.starts_with(kSite)) card.base_model.erase(0, kSite.size());
   for (const std::string_view key : {"author", "model_author", "model_creator"}) {
     if (card.author.empty()) card.author = front_matter.find_value(key);

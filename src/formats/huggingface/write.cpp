@@ -40,13 +40,13 @@ constexpr std::size_t kMaxShards = 99999;  // names have five digits
 constexpr std::array kTorchNames = std::to_array<std::pair<DType, std::string_view>>(
     {{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
-// Returns the class by which transformers loads a model; empty if unknown.
-std::string_view find_class(std::string_view model_type) {
+// Returns the class with which transformers loads a model; empty if unknown.
+std::string_view find_transformers_class(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
-// Returns transformers' name for the element type with the most bytes; empty if it has no name for it.
+// Returns torch's name of the element type with the most bytes; empty if Poise does not know one.
 std::string_view find_torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -85,7 +85,7 @@ Attributes make_config_json(const Model& model) {
     const Tensor* embedding = model.find(find_family_or_llama(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
-  if (const std::string_view name = find_class(model.card.model_type);
+  if (const std::string_view name = find_transformers_class(model.card.model_type);
       !name.empty() && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{name});
   }
@@ -112,7 +112,7 @@ bool is_general_type_model(std::string_view key, const Value& value) {
   return key == "general.type" && value == Value("model");
 }
 
-Attributes find_generation(const Model& model) {
+Attributes find_generation_config(const Model& model) {
   return model.attributes.find(kGenerationConfig) != nullptr ? read_generation_config(model)
                                                              : make_generation_config(model.attributes);
 }
@@ -123,7 +123,7 @@ Described separate_vocabulary(const Model& model) {
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
   if (!found.problem.empty())
     result.losses.push_back(fmt::format("no tokenizer files can be written for the vocabulary: {}", found.problem));
-  const bool generation = !find_generation(model).empty();
+  const bool generation = !find_generation_config(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr)
     entries.emplace_back("format", "pt");  // transformers rejects files without it
@@ -140,7 +140,7 @@ Described separate_vocabulary(const Model& model) {
   return result;
 }
 
-// Throws for models that a reader would reject: a directory holds a whole model.
+// Throws for an incomplete model, because readers of directories reject it.
 void require_whole_model(const Model& model) {
   if (model.config && model.size() == 0)
     throw Error(ErrorKind::unsupported,
@@ -188,7 +188,7 @@ class Directory {
     require_whole_model(model);
     Attributes config = make_config_json(model);
     if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);
-    add(kConfig, to_json(config, 2) + "\n");
+    add_text(kConfig, to_json(config, 2) + "\n");
     const Described what = separate_vocabulary(model);
     add_generation(model, what);
     const Model& stored = unfolded_ ? unfolded_->model : model;
@@ -203,7 +203,7 @@ class Directory {
 
   FilePlan plan() const {
     FilePlan plan;
-    plan.bytes = bytes();
+    plan.bytes = count_bytes();
     const Model& stored = unfolded_ ? unfolded_->model : model_;
     for (const Tensor& tensor : model_.tensors()) {
       const Tensor* whole = stored.find(tensor.name);  // null: codes, whose parts are written
@@ -214,7 +214,8 @@ class Directory {
 
   std::vector<std::string> list_losses() const {
     std::vector<std::string> losses = losses_;
-    if (find_class(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
+    if (find_transformers_class(model_.card.model_type).empty() &&
+        model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
                            ? std::string("transformers will not load the model: it has no model_type")
                            : fmt::format("transformers may not load the model: Poise does not know its class for a {}",
@@ -238,7 +239,7 @@ class Directory {
   }
 
  private:
-  std::uint64_t bytes() const {
+  std::uint64_t count_bytes() const {
     std::uint64_t sum = 0;
     for (const TokenizerFile& file : texts_) sum += file.bytes.size();
     for (const DirectoryFile& file : copies_) sum += file.source->size();
@@ -250,10 +251,10 @@ class Directory {
     return count == 1 ? std::string(kSingle) : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
   }
 
-  void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
+  void add_text(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
-  // Adds the original files if there are any. If these have only a tokenizer.model, which takes precedence, adds new
-  // ones for the rest.
+  // Adds the original files, which are all that is needed unless they have a tokenizer.model. Then, or if there are
+  // none, adds new files that are missing.
   void add_tokenizer(const Vocabulary& vocabulary, const std::vector<DirectoryFile>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {
@@ -270,7 +271,7 @@ class Directory {
   // Adds generation_config.json: the original file if it is unchanged. Adds a new one if several tokens end a text,
   // which a vocabulary cannot express, and for a GGUF file, whose keys of vocabulary and sampling belong there.
   void add_generation(const Model& model, const Described& what) {
-    Attributes generation = find_generation(model);
+    Attributes generation = find_generation_config(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = find_end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
       // A configuration with "architectures" comes from a directory, which had no such file.
@@ -284,7 +285,7 @@ class Directory {
     if (generation.empty()) return;
     const auto file = std::ranges::find(model.origin.other_files, kGeneration, &DirectoryFile::name);
     if (file != model.origin.other_files.end() && has_content(*file, generation)) return copies_.push_back(*file);
-    add(kGeneration, to_json(generation, 2) + "\n");
+    add_text(kGeneration, to_json(generation, 2) + "\n");
   }
 
   static bool has_content(const DirectoryFile& file, const Attributes& object) {
@@ -323,10 +324,10 @@ class Directory {
     if (shards.size() == 1) return;
     std::vector<Attributes::Entry> map;
     for (auto& [tensor, shard] : where) map.emplace_back(tensor, std::move(shard));
-    add(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}},
-                                   {"weight_map", Attributes::from_unique(std::move(map))}},
-                        2) +
-                    "\n");
+    add_text(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}},
+                                        {"weight_map", Attributes::from_unique(std::move(map))}},
+                             2) +
+                         "\n");
   }
 
   const Model& model_;
@@ -377,7 +378,7 @@ class AdapterDirectory {
     if (auto card = make_other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
     return {std::move(tensors), std::move(metadata)};
   }
-  // Returns the JSON of the card, without a base model that adapter_config.json has already; std::nullopt if no other
+  // Returns the JSON of the card, without a base model that adapter_config.json also has; std::nullopt if no other
   // field is set.
   static std::optional<std::string> make_other_card(const Model& model) {
     Card card = model.card;

@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-// Returns the key with the largest count; the smallest of several.
+// Returns the key with the largest count, the smallest of several; `otherwise` if there are none.
 template <typename Key>
 Key find_most_frequent(const std::map<Key, std::size_t>& counts, Key otherwise) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   return most == counts.end() ? otherwise : most->first;
 }
 
-std::string find_leaf(std::string_view module) { return std::string(module.substr(module.rfind('.') + 1)); }
+std::string find_last_word(std::string_view module) { return std::string(module.substr(module.rfind('.') + 1)); }
 
 class Making {
  public:
@@ -84,19 +84,20 @@ class Making {
     add_part(std::move(change.left), "B");
   }
 
-  // Lists the last words of modules that the adapter changes wherever the base has them, and other modules whole.
+  // Lists the last word of modules if the adapter changes all modules of the base with this word; otherwise lists their
+  // whole names.
   Value::Array list_targets() const {
     std::set<std::string> partial;
     for (const Tensor& tensor : base_.tensors()) {
       const std::string name = find_table_name(family_, tensor.name);
       if (!name.ends_with(kWeight)) continue;
       const std::string module = name.substr(0, name.size() - kWeight.size());
-      if (!modules_.contains(module)) partial.insert(find_leaf(module));
+      if (!modules_.contains(module)) partial.insert(find_last_word(module));
     }
     std::set<std::string> targets;
     for (const std::string& module : modules_) {
-      const std::string leaf = find_leaf(module);
-      targets.insert(base_.size() == 0 || partial.contains(leaf) ? module : leaf);
+      const std::string word = find_last_word(module);
+      targets.insert(base_.size() == 0 || partial.contains(word) ? module : word);
     }
     return Value::Array(targets.begin(), targets.end());
   }

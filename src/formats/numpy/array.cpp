@@ -69,18 +69,18 @@ class Literal : private LiteralCursor {
       const std::size_t begin = position_;
       const std::string_view key = read_quoted("key");
       expect(':');
-      const auto once = [&](bool& there) {
-        if (there) fail("header", fmt::format("the key '{}' appears twice", key), begin);
-        there = true;
+      const auto require_new = [&](bool& has_key) {
+        if (has_key) fail("header", fmt::format("the key '{}' appears twice", key), begin);
+        has_key = true;
       };
       if (key == "descr") {
-        once(has_descr);
+        require_new(has_descr);
         read_descr(header);
       } else if (key == "fortran_order") {
-        once(has_order);
+        require_new(has_order);
         header.fortran_order = read_boolean();
       } else if (key == "shape") {
-        once(has_shape);
+        require_new(has_shape);
         header.shape = read_shape();
       } else {
         fail("header", fmt::format("unknown key '{}', expected 'descr', 'fortran_order' or 'shape'", key), begin);
@@ -172,8 +172,8 @@ class Literal : private LiteralCursor {
 };
 
 // Removes the first letter if it is a byte order. NumPy treats all but ">" as the order of the machine, which is
-// little-endian wherever Poise runs; it writes "<", and "|" for single bytes.
-std::string_view remove_order(std::string_view descr) {
+// little-endian wherever Poise runs. Poise writes "<", and "|" for single bytes.
+std::string_view remove_byte_order(std::string_view descr) {
   return !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos ? descr.substr(1) : descr;
 }
 
@@ -210,12 +210,12 @@ ArrayHeader read_header(ByteReader& reader) {
 
 std::optional<DType> find_dtype(const ArrayHeader& header) {
   if (header.is_record) return std::nullopt;
-  return find_spelled_dtype(kSpellings, remove_order(header.descr));
+  return find_spelled_dtype(kSpellings, remove_byte_order(header.descr));
 }
 
 std::string explain_unsupported_type(const ArrayHeader& header) {
   if (header.is_record) return "its elements are records of several fields";
-  const std::string_view type = remove_order(header.descr);
+  const std::string_view type = remove_byte_order(header.descr);
   switch (type.empty() ? '\0' : type[0]) {
     case 'O': return "its elements are Python objects, which NumPy stores as a pickle";
     case 'U':
@@ -322,7 +322,7 @@ enum class Elements : std::uint8_t { plain, objects, unknown };
 
 // Classifies a type without fields: "<f4", "|O8". NumPy also accepts words that it never writes ("object", "f4,O").
 Elements classify_word(std::string_view word) {
-  word = remove_order(word);
+  word = remove_byte_order(word);
   if (word.empty()) return Elements::unknown;
   const std::size_t digits = std::min(word.find_first_not_of("0123456789", 1), word.size());
   const bool is_time = word[0] == 'M' || word[0] == 'm';

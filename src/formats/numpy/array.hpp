@@ -29,8 +29,8 @@ inline constexpr std::string_view kMagic = "\x93NUMPY";
 inline constexpr std::uint64_t kAlignment = 64;  // the alignment of elements in files that NumPy writes
 inline constexpr std::size_t kMaxRank = 32;      // NumPy 1's limit
 
-// Has NumPy's spelling of each element type, without the byte order. NumPy has no types of 8 bits with an exponent, and
-// no bfloat16.
+// Has NumPy's spelling of each element type, without the byte order. NumPy lacks floating-point types of 8 bits, and
+// bfloat16.
 inline constexpr std::array kSpellings = {
     Spelling<std::string_view>{DType::f64, "f8"},         Spelling<std::string_view>{DType::f32, "f4"},
     Spelling<std::string_view>{DType::f16, "f2"},         Spelling<std::string_view>{DType::complex64, "c8"},
@@ -42,7 +42,7 @@ inline constexpr std::array kSpellings = {
 };
 
 struct ArrayHeader {
-  std::string descr;       // "<f4"; for records, the text between the brackets
+  std::string descr;       // "<f4"; for records, the whole list with its brackets
   bool is_record = false;  // true if elements have several fields
   bool fortran_order = false;
   Shape shape;
@@ -58,12 +58,12 @@ std::optional<DType> find_dtype(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
 std::string explain_unsupported_type(const ArrayHeader& header);
 
-// Makes a tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number
-// does not fit the shape. Requires: find_dtype(header) has a value.
+// Makes a tensor of an array with the elements `data`. Throws invalid_file (without path) if their number does not fit
+// the shape. Requires: find_dtype(header) has a value.
 Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
-// Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported, naming the tensor
-// and the `format`, if NumPy cannot hold it.
+// Returns the header for a tensor, padded to a multiple of kAlignment. Throws unsupported, which names the tensor and
+// the `format`, if NumPy cannot hold it.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 // Reads an array of texts as the value of an attribute: one text, or a list of texts. The array's type is U (UTF-32) or
@@ -72,9 +72,9 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor);
 std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
 // Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors
-// for a pickle that makes Python do more than make plain data, for one that cannot be followed to its end, and for
-// types that NumPy may read as objects. Numbers, texts, times and raw bytes have no errors. `data` has the bytes after
-// the header. Throws io.
+// for a pickle that does more than make plain data, for one that Poise cannot follow to its end, and for types that
+// NumPy may read as objects. Numbers, texts, times and raw bytes have no errors. `data` has the bytes after the header.
+// Throws io.
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data);
 
 }  // namespace poise::numpy

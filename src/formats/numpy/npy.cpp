@@ -1,5 +1,5 @@
-// Reads and writes a file with one array (formats/numpy/array.hpp). The array has no name: the tensor is named after
-// the file.
+// Reads and writes a file with one array (formats/numpy/array.hpp). The array has no name, so the tensor has the name
+// of the file.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -19,7 +19,7 @@ bool sniff(const Input& input) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == numpy::kMagic;
 }
 
-std::string name_array(const std::filesystem::path& path) {
+std::string make_array_name(const std::filesystem::path& path) {
   const std::string stem = path.stem().string();
   return stem.empty() ? "array" : stem;
 }
@@ -34,7 +34,7 @@ Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "npy", source->size(), {input.path}};
   try {
-    model.add(numpy::make_tensor(name_array(input.path), header,
+    model.add(numpy::make_tensor(make_array_name(input.path), header,
                                  make_source_blob(source, reader.position(), reader.remaining())));
   } catch (const Error& error) {
     throw Error(error.kind(), "npy: " + error.message(), source->name(), reader.position());
@@ -52,7 +52,7 @@ std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
                                        .begin = reader.position()});
 }
 
-const Tensor& find_only_tensor(const Model& model) {
+const Tensor& require_only_tensor(const Model& model) {
   if (model.size() == 1) return model.tensors().front();
   Error error(ErrorKind::unsupported,
               fmt::format("an .npy file holds one array, the model has {} tensors", model.size()));
@@ -62,14 +62,14 @@ const Tensor& find_only_tensor(const Model& model) {
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {
-  const Tensor& tensor = find_only_tensor(model);
+  const Tensor& tensor = require_only_tensor(model);
   const std::uint64_t header = numpy::write_header("npy", tensor).size();  // rejects what the file cannot hold
   const std::uint64_t bytes = tensor.require("data").blob->size();
   return {{bytes}, header + bytes, true};
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const Tensor& tensor = find_only_tensor(model);
+  const Tensor& tensor = require_only_tensor(model);
   const ByteWriter header = numpy::write_header("npy", tensor);
   const Blob& data = *tensor.require("data").blob;
   Meter meter(options.progress, data.size());
@@ -79,7 +79,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 
 std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> lost = list_lost_metadata(model);
-  lost.insert(lost.begin(), fmt::format("the name {}", find_only_tensor(model).name));
+  lost.insert(lost.begin(), fmt::format("the name {}", require_only_tensor(model).name));
   return {fmt::format("an .npy file holds an array alone, without {}", list_names(lost, lost.size()))};
 }
 

@@ -28,12 +28,12 @@ bool holds(const MemberNames& names) {
 // Returns true for PyTorch's pickle, in any case: PyTorch ignores case.
 bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
-// Describes an array of an archive: a member, and the beginning of its bytes.
+// Describes an array of an archive: a member and its header.
 struct ArrayMember {
   const ZipMember& member;
   std::string name;
   numpy::ArrayHeader header;
-  std::uint64_t data = 0;  // the bytes before its elements
+  std::uint64_t data = 0;  // the number of bytes before its elements
 };
 
 // Inflates the beginning of a member: the header, and usually more.
@@ -97,7 +97,7 @@ class Reader {
             {Severity::error, fmt::format("{} is a pickle, which PyTorch runs when it loads this archive", member.name),
              archive_.source()->name(), member.header});
       }
-      leave_out(member, "it is not an array");
+      warn_of_left_out(member, "it is not an array");
     }
     if (first_left_out_ != nullptr && model_.size() == 0 && texts_.empty()) {
       model_.warnings.push_back({Severity::error,
@@ -124,11 +124,11 @@ class Reader {
       return;
     }
     std::ranges::move(check_objects(archive_, array), std::back_inserter(model_.warnings));
-    leave_out(member, numpy::explain_unsupported_type(array.header));
+    warn_of_left_out(member, numpy::explain_unsupported_type(array.header));
     if (left_out_++ == 0) first_left_out_ = &member;
   }
 
-  void leave_out(const ZipMember& member, const std::string& why) {
+  void warn_of_left_out(const ZipMember& member, const std::string& why) {
     model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", member.name, why),
                                archive_.source()->name(), member.header});
   }
@@ -174,7 +174,7 @@ std::string make_member_name(const Tensor& tensor) {
   return name;
 }
 
-// Writes the file. Without a meter, writes zero bytes instead of elements.
+// Writes the file. Without a meter, writes zeros instead of elements, which suffices to count bytes.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
   const ReadAhead ahead(ReadAhead::list_blobs(
@@ -196,7 +196,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
   archive.finish();
 }
 
-// Throws unsupported, before anything is written, for tensors that the file cannot hold.
+// Throws unsupported for tensors that the file cannot hold.
 void require_arrays(const Model& model) {
   for (const Tensor& tensor : model.tensors()) numpy::write_header("npz", tensor);
 }

@@ -110,13 +110,13 @@ Node read_node(const Message& message, const Source& source) {
 
 namespace {
 
-std::string name_type(std::uint64_t number) {
+std::string format_type(std::uint64_t number) {
   if (number == kText) return "STRING";
   const OnnxType* const type = find_element_type(number);
   return type == nullptr ? fmt::format("type {}", number) : std::string(type->name);
 }
 
-std::string_view name_kind(std::uint64_t field) {
+std::string_view find_kind_name(std::uint64_t field) {
   switch (field) {
     case 4: return "sequence";
     case 5: return "map";
@@ -156,7 +156,7 @@ void ValueReader::read_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       read_tensor_type(message.read_message("tensor_type", "tensor_type"), into);
-    } else if (const std::string_view kind = name_kind(message.number()); !kind.empty()) {
+    } else if (const std::string_view kind = find_kind_name(message.number()); !kind.empty()) {
       charge(message);
       into.set("type", std::string(kind));
     }
@@ -167,7 +167,7 @@ void ValueReader::read_tensor_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       charge(message);
-      into.set("type", name_type(message.read_integer("elem_type")));
+      into.set("type", format_type(message.read_integer("elem_type")));
     }
     if (message.number() != 2) continue;
     Value::Array shape;

@@ -23,10 +23,10 @@ namespace {
 
 constexpr std::uint64_t kGraph = 7;  // the field `graph` of ModelProto
 
-// Collects entries, the first of each key, in order.
+// Collects entries in order. Keeps the first entry of each key.
 class EntryList {
  public:
-  // Adds an entry. Returns false, and keeps the old entry, if there is one with the key.
+  // Returns false if there is already an entry with the key.
   bool add(Attributes::Entry entry) {
     if (!keys_.insert(entry.first).second) return false;
     entries_.push_back(std::move(entry));
@@ -54,12 +54,14 @@ class Reader {
     bool has_graph = false;
     while (message.next()) {
       switch (message.number()) {
-        case 1: set("onnx.ir_version", static_cast<std::int64_t>(message.read_integer("ir_version"))); break;
-        case 2: set("onnx.producer_name", values_.read_text(message, "producer_name")); break;
-        case 3: set("onnx.producer_version", values_.read_text(message, "producer_version")); break;
-        case 4: set("onnx.domain", values_.read_text(message, "domain")); break;
-        case 5: set("onnx.model_version", static_cast<std::int64_t>(message.read_integer("model_version"))); break;
-        case 6: set("onnx.doc_string", values_.read_text(message, "doc_string")); break;
+        case 1: set_attribute("onnx.ir_version", static_cast<std::int64_t>(message.read_integer("ir_version"))); break;
+        case 2: set_attribute("onnx.producer_name", values_.read_text(message, "producer_name")); break;
+        case 3: set_attribute("onnx.producer_version", values_.read_text(message, "producer_version")); break;
+        case 4: set_attribute("onnx.domain", values_.read_text(message, "domain")); break;
+        case 5:
+          set_attribute("onnx.model_version", static_cast<std::int64_t>(message.read_integer("model_version")));
+          break;
+        case 6: set_attribute("onnx.doc_string", values_.read_text(message, "doc_string")); break;
         case kGraph:
           if (has_graph) message.fail("graph", "it appears twice");
           has_graph = true;
@@ -67,14 +69,14 @@ class Reader {
           break;
         case 8: sets.add(values_.read_operator_set(message.read_message("opset_import", "opset_import"))); break;
         case 14: metadata.add(values_.read_entry(message.read_message("metadata_props", "metadata_props"))); break;
-        case 20: leave_out(message.field_offset(), "training_info is left out"); break;
-        case 25: leave_out_function(message.read_message("functions", "functions")); break;
+        case 20: add_warning(message.field_offset(), "training_info is left out"); break;
+        case 25: warn_of_function(message.read_message("functions", "functions")); break;
         default: break;
       }
     }
     if (!has_graph) message.fail("graph", "it is missing");
-    if (!sets.empty()) set("onnx.opset_import", sets.release_attributes());
-    if (!metadata.empty()) set("onnx.metadata", metadata.release_attributes());
+    if (!sets.empty()) set_attribute("onnx.opset_import", sets.release_attributes());
+    if (!metadata.empty()) set_attribute("onnx.metadata", metadata.release_attributes());
     EntryList all;
     for (const Attributes& entries : {model_.attributes, texts_.release_attributes()}) {
       for (const Attributes::Entry& entry : entries) all.add(entry);
@@ -88,14 +90,14 @@ class Reader {
   }
 
  private:
-  void set(const char* name, Value value) { model_.attributes.set(name, std::move(value)); }
+  void set_attribute(const char* name, Value value) { model_.attributes.set(name, std::move(value)); }
 
-  void leave_out(std::uint64_t at, std::string what) {
+  void add_warning(std::uint64_t at, std::string what) {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
   // Warns that a function is left out, if it has tensors.
-  void leave_out_function(Message function) {
+  void warn_of_function(Message function) {
     std::string name;
     bool has_tensors = false;
     while (function.next()) {
@@ -105,7 +107,7 @@ class Reader {
       has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
     }
     if (has_tensors)
-      leave_out(function.field_offset(), fmt::format("the function {} is left out with its tensors", name));
+      add_warning(function.field_offset(), fmt::format("the function {} is left out with its tensors", name));
   }
 
   void read_graph(Message graph) {
@@ -118,9 +120,9 @@ class Reader {
           ++nodes;
           add_node(graph.read_message("node", "node"));
           break;
-        case 2: set("onnx.graph", values_.read_text(graph, "name")); break;
+        case 2: set_attribute("onnx.graph", values_.read_text(graph, "name")); break;
         case 5: add(read_tensor_proto(graph.read_message("initializer", "initializer"))); break;
-        case 10: set("onnx.graph_doc_string", values_.read_text(graph, "doc_string")); break;
+        case 10: set_attribute("onnx.graph_doc_string", values_.read_text(graph, "doc_string")); break;
         case 11: inputs.push_back(values_.read_value_info(graph.read_message("input", "input"))); break;
         case 12: outputs.push_back(values_.read_value_info(graph.read_message("output", "output"))); break;
         case 15: add(read_sparse_proto(graph.read_message("sparse_initializer", "sparse_initializer"))); break;
@@ -132,9 +134,9 @@ class Reader {
       const Value* name = input.get_if<Attributes>()->find("name");
       return name != nullptr && model_.find(*name->get_if<std::string>()) != nullptr;
     });
-    set("onnx.nodes", nodes);
-    set("onnx.inputs", Value(std::move(inputs)));
-    set("onnx.outputs", Value(std::move(outputs)));
+    set_attribute("onnx.nodes", nodes);
+    set_attribute("onnx.inputs", Value(std::move(inputs)));
+    set_attribute("onnx.outputs", Value(std::move(outputs)));
     if (bodies_ > 0)
       model_.warnings.push_back(
           {Severity::warning,
@@ -148,12 +150,12 @@ class Reader {
     const Node node = read_node(message, *source_);
     if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();
     bodies_ += node.graphs.size();
-    for (const std::uint64_t at : node.lists) leave_out(at, "a list of tensors of a node is left out");
+    for (const std::uint64_t at : node.lists) add_warning(at, "a list of tensors of a node is left out");
     if (node.is_constant) {
       for (const TensorProto& proto : node.tensors) add(proto);
       for (const SparseProto& proto : node.sparse) add(proto);
     } else if (!node.tensors.empty() || !node.sparse.empty()) {
-      leave_out(message.field_offset(), "a tensor of a node that is not a constant is left out");
+      add_warning(message.field_offset(), "a tensor of a node that is not a constant is left out");
     }
   }
 

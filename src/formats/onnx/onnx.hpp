@@ -31,18 +31,16 @@ using Places = std::vector<protobuf::Message::Place>;
 // integer.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
-// Describes the type of the elements.
+// Describes the integers in the blob of a list.
 struct Integers {
   unsigned bytes = 0;  // bytes of an integer: 1, 2, 4 or 8
   bool is_signed = false;
 };
 
-// Makes a blob of the integers, one after the other, which are decoded when they are read. Reading throws invalid_file,
-// naming the tensor, where an integer does not fit. Requires: `count` is the result of count_integers().
+// Makes a blob of the integers, one after the other, which decodes them when it is read. Reading throws invalid_file,
+// which names the tensor, if an integer does not fit. Requires: `count` is the result of count_integers().
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
-
-// Lists TensorProto.DataType: the element types of ONNX, and for each the field with elements that are not raw bytes.
 
 // Names fields of a TensorProto. The values are the fields' numbers.
 enum class ListField : std::uint8_t {
@@ -63,6 +61,7 @@ struct OnnxType {
   bool is_signed;  // true if integers in a list have signs
 };
 
+// Lists TensorProto.DataType: the element types of ONNX, and for each the field with elements that are not raw bytes.
 inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
     {1, "FLOAT", DType::f32, 32, ListField::float_data, false},
     {2, "UINT8", DType::u8, 8, ListField::int32_data, false},
@@ -98,8 +97,6 @@ inline const OnnxType* find_element_type(std::uint64_t number) {
   return row == kElementTypes.end() ? nullptr : row;
 }
 
-// Reads a TensorProto of onnx.proto: the type, and where the elements are.
-
 using protobuf::Message;
 
 // Throws an error without path and offset, which the reader adds.
@@ -120,7 +117,7 @@ struct TensorProto {
 
 // Reads a TensorProto, without its elements. Throws invalid_file for fields that contradict each other.
 TensorProto read_tensor_proto(Message message);
-// Appends a piece of a field. Throws invalid_file for too many.
+// Appends a piece of a field. Throws invalid_file for more than 65536 pieces.
 void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
 // Reads a field of dimensions. Throws invalid_file for negative ones, and more than a model has.
 void read_dims(Message& message, Shape& dims);
@@ -146,15 +143,14 @@ class ExternalFiles {
   std::map<std::string, SourcePtr> opened_;
 };
 
-// Makes a tensor. If Poise has no such type, the tensor gets a layout that Poise only copies ("onnx.INT4"). Throws
-// (without path) invalid_file where elements are missing, superfluous or not in their file; unsupported for types that
-// are not known. Requires: the type is not kText.
+// Makes a tensor. If Poise lacks the type, the tensor gets a layout that Poise only copies ("onnx.INT4"). Throws
+// (without path) invalid_file if there are too few or too many elements, or if they are not in their file; unsupported
+// for types that are not in kElementTypes. Requires: the type is not kText.
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
-// Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt if they are too many, or not UTF-8.
+// Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt for more than 1 MiB, or if they are not
+// UTF-8.
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
-
-// Reads a SparseTensorProto of onnx.proto as a tensor of coordinates.
 
 struct SparseProto {
   TensorProto values;   // has one dimension, and the tensor's name
@@ -165,7 +161,7 @@ struct SparseProto {
 // Reads a SparseTensorProto, without its elements. Throws invalid_file.
 SparseProto read_sparse_proto(Message message);
 
-// Makes a sparse tensor. Throws what make_tensor() throws, and invalid_file where the parts do not fit each other.
+// Makes a tensor of coordinates. Throws what make_tensor() throws, and invalid_file if the parts do not fit each other.
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 struct Node {

@@ -55,7 +55,7 @@ class Walk {
   const Source* source_;
   const Places* places_;
   std::size_t index_ = 0;
-  std::uint64_t offset_ = 0;  // where the bytes begin in that range that are not in the buffer yet
+  std::uint64_t offset_ = 0;  // the first byte of the range that is not in the buffer yet
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;
   std::size_t position_ = 0;
@@ -72,7 +72,7 @@ class IntegerStream final : public BlobStream {
     while (done < out.size()) {
       if (left_ == 0) {
         if (walk_.is_at_end()) break;
-        store_le(element_.data(), next());
+        store_le(element_.data(), read_integer());
         left_ = integers_.bytes;
       }
       const std::size_t count = std::min<std::size_t>(left_, out.size() - done);
@@ -84,7 +84,7 @@ class IntegerStream final : public BlobStream {
   }
 
  private:
-  std::uint64_t next() {
+  std::uint64_t read_integer() {
     const std::uint64_t at = walk_.place();
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -173,7 +173,7 @@ constexpr std::size_t kMostPieces = 1 << 16;   // pieces of a field
 constexpr std::size_t kMostExternalKeys = 16;  // location, offset, length, checksum
 constexpr std::uint64_t kMostTextBytes = 1 << 20;
 
-Message::Wire find_wire(ListField field) {
+Message::Wire find_wire_type(ListField field) {
   if (field == ListField::float_data) return Message::Wire::fixed32;
   return field == ListField::double_data ? Message::Wire::fixed64 : Message::Wire::varint;
 }
@@ -192,7 +192,7 @@ std::string_view find_field_name(ListField field) {
 
 void read_list(Message& message, TensorProto& proto) {
   const auto field = static_cast<ListField>(message.number());
-  const Message::Place place = message.read_packed(find_field_name(field), find_wire(field));
+  const Message::Place place = message.read_packed(find_field_name(field), find_wire_type(field));
   if (place.begin == place.end) return;
   if (proto.field != ListField::none && proto.field != field)
     message.fail(find_field_name(field),
@@ -224,7 +224,7 @@ void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
 }
 
-// Throws invalid_file for a file with several names (hard links): unpacking an archive can make a hard link to any file
+// Throws invalid_file for a file with several names (hard links). Unpacking an archive can make a hard link to any file
 // of the user, and nobody can see where it leads. onnx refuses them, too (CVE-2026-34446).
 void require_one_name(const Source& file, const std::string& name) {
   struct stat status {};
@@ -261,7 +261,7 @@ BlobPtr open_listed_elements(const TensorProto& proto, const OnnxType& type, con
   if (proto.field != type.field)
     fail(fmt::format("{} has elements, expected {}, which holds those of {}", find_field_name(proto.field),
                      find_field_name(type.field), type.name));
-  if (find_wire(type.field) == Message::Wire::varint) {
+  if (find_wire_type(type.field) == Message::Wire::varint) {
     const std::uint64_t count = count_integers(*source, proto.list);
     const unsigned width = std::max(1U, type.bits / 8);
     require_bytes(proto, type, count * width, find_field_name(type.field));
@@ -349,7 +349,7 @@ TensorProto read_tensor_proto(Message message) {
 }
 
 // Throws invalid_file for a file outside of the model's directory. If the model is a link, files next to its target are
-// inside, too: in the Hub's cache, snapshots have links to blobs in one folder.
+// inside, too, because snapshots in the Hub's cache have links to blobs in one folder.
 void ExternalFiles::require_inside(const std::filesystem::path& path, const std::string& name) const {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -465,7 +465,7 @@ BlobPtr make_coordinates(const Tensor& indices, const Shape& shape, std::uint64_
   if (indices.require("data").dtype != DType::i64) fail("indices: expected INT64");
   if (indices.shape == Shape{count}) {
     if (shape.size() == 1 || count == 0) return blob;
-    // A list that is decoded from its beginning would be decoded again for each dimension.
+    // Decodes a list of integers once, because each dimension would decode it again from its beginning.
     return std::make_shared<UnravelledBlob>(blob->seekable() ? blob : make_memory_blob(read_all(*blob), "indices"),
                                             shape);
   }

@@ -101,8 +101,7 @@ void warn_of_unused_members(const ZipArchive& archive, const std::string& root, 
   }
 }
 
-// Throws for two names that differ only in case: PyTorch ignores case, so that it may load another member than Poise
-// reads.
+// Throws for two names that differ only in case, because PyTorch ignores case, and may load another member than Poise.
 void require_distinct_names(const ZipArchive& archive) {
   std::unordered_map<std::string, const ZipMember*> names;
   for (const ZipMember& member : archive.members()) {

@@ -43,7 +43,7 @@ class Objects {
   Rest read() {
     findings_ = find_unsafe_steps(pickle_, path_);
     if (const auto id = pickle_.lone_surrogate())
-      leave_out(*id, "texts with half of a surrogate pair, which are not Unicode, are read as bytes");
+      add_warning(*id, "texts with half of a surrogate pair, which are not Unicode, are read as bytes");
     tensors_below_.resize(pickle_.root() + 1);
     const Id root = pickle_.root();
     if (!has_tensors(root, 0)) {
@@ -51,14 +51,14 @@ class Objects {
       if (!values_.find_pairs(root)) fail(root, ErrorKind::invalid_file, "expected a dict of tensors");
     }
     if (is_tensor(root)) {
-      add(root, "tensor");
+      read_tensor(root, "tensor");
     } else if (const auto pairs = values_.find_pairs(root)) {
       read_state(root, "");
       read_root(*pairs);
     } else {
       walk(root, "", 0);
     }
-    std::ranges::move(tensors_.findings(), std::back_inserter(findings_));
+    std::ranges::move(tensors_.list_findings(), std::back_inserter(findings_));
     return {Attributes::from_unique(std::move(attributes_)), std::move(findings_), std::move(faults_)};
   }
 
@@ -66,13 +66,13 @@ class Objects {
   [[noreturn]] void fail(Id id, ErrorKind kind, const std::string& problem) const {
     throw Error(kind, "pytorch: " + problem, path_, pickle_.offset(id));
   }
-  void leave_out(Id id, const std::string& problem) {
+  void add_warning(Id id, const std::string& problem) {
     findings_.push_back({Severity::warning, problem, path_, pickle_.offset(id)});
   }
 
   bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
 
-  // Returns true if an object or the objects in it are tensors. Visits each object once.
+  // Returns true if an object is a tensor or contains one. Visits each object once.
   bool has_tensors(Id id, std::size_t depth) {
     enum : char { unknown, looking, no, yes };
     if (id >= tensors_below_.size()) tensors_below_.resize(std::max<std::size_t>(id + 1, tensors_below_.size() * 2));
@@ -134,8 +134,8 @@ class Objects {
     const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
     if (has_name || has_tensors(pair.value, depth))
       return walk(pair.value, join_names(prefix, format_key(pair.key)), depth);
-    leave_out(pair.key, fmt::format("an entry of {} is left out: its key is neither text nor an integer",
-                                    prefix.empty() ? "a dict" : prefix));
+    add_warning(pair.key, fmt::format("an entry of {} is left out: its key is neither text nor an integer",
+                                      prefix.empty() ? "a dict" : prefix));
   }
 
   std::string format_key(Id key) {
@@ -161,7 +161,7 @@ class Objects {
     charge(id, kWalkBytes + name.size());
     if (is_tensor(id)) {
       charge(id, kTensorBytes + name.size() + (root_.empty() ? 0 : root_.size() + name.size()));
-      return add(id, name.empty() ? "tensor" : name);
+      return read_tensor(id, name.empty() ? "tensor" : name);
     }
     if (!has_tensors(id, depth)) return read_value(id, name);
     if (depth > kMaxNesting)
@@ -185,7 +185,7 @@ class Objects {
   }
 
   void read_value(Id id, const std::string& name) {
-    if (pickle_.kind(id) == Kind::persistent) return leave_out(id, fmt::format("{} is left out: a storage", name));
+    if (pickle_.kind(id) == Kind::persistent) return add_warning(id, fmt::format("{} is left out: a storage", name));
     if (values_.find_pairs(id)) read_state(id, name);
     keep_value(id, name);
   }
@@ -195,7 +195,7 @@ class Objects {
     if (auto value = values_.convert(id, why)) {
       set_attribute(id, name, *std::move(value));
     } else {
-      leave_out(id, fmt::format("{} is left out: {}", name.empty() ? "an object" : name, why));
+      add_warning(id, fmt::format("{} is left out: {}", name.empty() ? "an object" : name, why));
     }
   }
 
@@ -205,10 +205,10 @@ class Objects {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
     const auto pairs = values_.find_pairs(state);
-    if (!pairs) return leave_out(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
+    if (!pairs) return add_warning(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
     for (const Values::Pair& pair : *pairs) {
       if (pickle_.kind(pair.key) != Kind::text) {
-        leave_out(pair.key, "a part of a state is left out: its key is not text");
+        add_warning(pair.key, "a part of a state is left out: its key is not text");
         continue;
       }
       const std::string key = join_names(name, format_key(pair.key));
@@ -229,21 +229,21 @@ class Objects {
   }
 
   void set_attribute(Id id, std::string name, Value value) {
-    if (!names_.insert(name).second) return leave_out(id, fmt::format("a second value of {} is left out", name));
+    if (!names_.insert(name).second) return add_warning(id, fmt::format("a second value of {} is left out", name));
     attributes_.emplace_back(std::move(name), std::move(value));
   }
 
-  void add(Id id, const std::string& name) {
+  void read_tensor(Id id, const std::string& name) {
     if (name.size() > kMostNameBytes)
       fail(id, ErrorKind::unsupported,
            fmt::format("a tensor's name has {} bytes, at most {} are read", name.size(), kMostNameBytes));
-    faults_.attempt([&] { make(id, name); }, name);
+    faults_.attempt([&] { make_tensor(id, name); }, name);
   }
 
-  // Makes a tensor. Adds its name and an offset to errors.
-  void make(Id id, const std::string& name) {
+  // Makes a tensor and passes it on. Adds its name and an offset to errors.
+  void make_tensor(Id id, const std::string& name) {
     try {
-      Tensor tensor = tensors_.make(name, id);
+      Tensor tensor = tensors_.make_tensor(name, id);
       if (!root_.empty()) tensor.file_name = std::make_shared<const std::string>(join_names(root_, name));
       add_tensor_(std::move(tensor));
     } catch (const Error& error) {
@@ -300,7 +300,7 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Converts text to Latin-1: pickles of protocol 2 store bytes as such text.
+// Converts text to Latin-1, because pickles of protocol 2 store bytes as such text. Returns std::nullopt for others.
 std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -315,7 +315,7 @@ std::optional<std::string> encode_latin1(std::string_view text) {
   return bytes;
 }
 
-// Reads an integer of 9 bytes in two's complement, if it fits 64 bits without a sign.
+// Reads an integer of 9 bytes in two's complement; std::nullopt if it does not fit 64 bits without a sign.
 std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());

@@ -1,4 +1,4 @@
-// Reads what torch.save() stores in a pickle: tensors with names, and other objects.
+// Reads the objects that torch.save() stores in a pickle: tensors with names, and others.
 #pragma once
 
 #include <optional>
@@ -26,11 +26,11 @@ struct Rest {
 };
 
 // Passes the tensors to `add_tensor`, in the pickle's order. Their names are the keys of nested dicts and lists, joined
-// by dots. If a dict under "state_dict", "model" or "module" has all the tensors, its own keys are used. Other objects
-// become attributes. Findings are errors for functions and classes that no checkpoint needs, and warnings for their
-// objects, which are left out. Goes on after a tensor that is faulty or not supported, up to the limit of Rest::faults.
-// Throws unsupported, with the name, if an object of such a class contains tensors, and invalid_file. Adds name and
-// offset of the tensor to errors of `add_tensor`.
+// by dots. If a dict under "state_dict", "model", "module" or "model_state_dict" has all the tensors, names begin with
+// its own keys. Other objects become attributes. Findings are errors for functions and classes that no checkpoint
+// needs, and warnings for objects that are left out. Continues after a tensor that is faulty or not supported, up to
+// the limit of Rest::faults. Throws invalid_file, and unsupported, which names the class, if an object of a class that
+// no checkpoint needs contains tensors. Adds name and offset of the tensor to errors of `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
                   FunctionRef<void(Tensor)> add_tensor);
 
@@ -44,8 +44,8 @@ class Values {
     pickle::Id key;
     pickle::Id value;
   };
-  // Returns the pairs of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and if unknown
-  // calls make them.
+  // Returns the pairs of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for calls
+  // with unknown arguments.
   std::optional<std::vector<Pair>> find_pairs(pickle::Id id) const;
 
   // Returns a description of an object that Poise cannot interpret, for messages: "an object of a.Class"; std::nullopt

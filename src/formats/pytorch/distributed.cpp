@@ -73,7 +73,7 @@ class MetadataReader {
     const std::map<std::string, std::string> names = read_names(root);
     for (const auto& [key, value] : find_pairs(root, "state_dict_metadata")) {
       std::string name = read_text(key, "the name of a tensor");
-      const std::string saved_as = find_class(value);
+      const std::string saved_as = find_checkpoint_class(value);
       if (saved_as == "BytesStorageMetadata") {
         objects_.push_back(std::move(name));
         continue;
@@ -109,15 +109,15 @@ class MetadataReader {
   }
 
  private:
-  // Returns the class of an object of this module: "Metadata" for torch.distributed.checkpoint.metadata.Metadata.
-  // Returns an empty text for other objects.
-  std::string find_class(Id id) const {
+  // Returns the class of an object, without its module: "Metadata" for torch.distributed.checkpoint.metadata.Metadata;
+  // an empty text if the module is not one of torch.distributed.
+  std::string find_checkpoint_class(Id id) const {
     const std::string name = name_called_function(pickle_, id);
     return is_checkpoint_class(name) ? name.substr(name.rfind('.') + 1) : std::string();
   }
 
   void require_class(Id id, std::string_view expected) const {
-    if (find_class(id) == expected) return;
+    if (find_checkpoint_class(id) == expected) return;
     const std::string found = name_called_function(pickle_, id);
     fail(id, fmt::format("expected an object of the class {} of torch.distributed.checkpoint, found {}", expected,
                          found.empty() ? "another object" : found));
@@ -250,7 +250,8 @@ class BoxFiles {
                               metadata->mapped() ? IoMode::map : IoMode::read)) {}
 
   // Returns the elements of a box. Throws invalid_file for an archive without a tensor of that type and shape.
-  BlobPtr read(const StoredBox& box, const SavedTensor& tensor, const Shape& sizes, std::vector<Finding>& warnings) {
+  BlobPtr read_box(const StoredBox& box, const SavedTensor& tensor, const Shape& sizes,
+                   std::vector<Finding>& warnings) {
     SourcePtr& file = open_[box.file];
     if (file == nullptr) file = files_->open(box.file);
     if (box.offset > file->size() || box.length > file->size() - box.offset)
@@ -274,13 +275,13 @@ class BoxFiles {
         found.front().require("data").dtype != tensor.dtype)
       throw Error(ErrorKind::invalid_file,
                   fmt::format("dcp: a part of tensor {}: expected one tensor of {} {}, found {}", tensor.key,
-                              to_string(tensor.dtype), to_string(sizes), describe(found)),
+                              to_string(tensor.dtype), to_string(sizes), describe_tensors(found)),
                   file->name(), box.offset);
     return found.front().require("data").blob;
   }
 
  private:
-  static std::string describe(const std::vector<Tensor>& found) {
+  static std::string describe_tensors(const std::vector<Tensor>& found) {
     if (found.size() != 1) return fmt::format("{} tensors", found.size());
     if (found.front().layout != Layout::dense) return "one that is not dense";
     return fmt::format("{} {}", to_string(found.front().require("data").dtype), to_string(found.front().shape));
@@ -320,7 +321,7 @@ Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> 
       if (place == nullptr)
         reader.fail(saved.id,
                     fmt::format("tensor {}: no file holds its part at [{}]", saved.key, fmt::join(offsets, ", ")));
-      boxes.push_back({offsets, sizes, files.read(*place, saved, sizes, warnings)});
+      boxes.push_back({offsets, sizes, files.read_box(*place, saved, sizes, warnings)});
     }
     Tensor tensor;
     tensor.name = saved.name;
@@ -360,8 +361,8 @@ Model read(const Input& input, const ReadOptions& options) {
   return model;
 }
 
-// Returns true if these are the file names of such a directory. A directory with config.json is a Hugging Face
-// directory with weights in this format.
+// Returns true for the file names of a DCP directory. If it has config.json, it is a Hugging Face directory with
+// weights in this format.
 bool holds(const MemberNames& names) {
   const auto has = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
   return has(kMetadata) && !has("config.json") &&

@@ -23,13 +23,13 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// Reads as much of a file's beginning as its pickles need.
+// Reads no more of a file's beginning than its pickles need.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}
 
   // Runs the pickle at an offset. The result is valid while this exists.
-  Pickle run(std::uint64_t at) {
+  Pickle run_pickle(std::uint64_t at) {
     if (source_->mapped()) return pickle::run(source_->bytes().subspan(at), source_->name(), at);
     for (std::uint64_t length = 1 << 20;; length *= 4) {
       const std::uint64_t some = std::min(length, source_->size() - at);
@@ -54,8 +54,8 @@ class LegacyStorages final : public Storages {
  public:
   explicit LegacyStorages(SourcePtr source) : source_(std::move(source)) {}
 
-  // Records the storages that the objects name, with their element types.
-  void record_names(const Pickle& objects) {
+  // Records the sizes of the storages that the objects name.
+  void record_sizes(const Pickle& objects) {
     for (Id id = 0; id < objects.count_objects(); ++id) {
       if (objects.kind(id) != Kind::persistent || !is_storage_key(objects, objects.persistent(id))) continue;
       const StorageName name = read_storage_name(objects, id, source_->name());
@@ -64,7 +64,7 @@ class LegacyStorages final : public Storages {
   }
 
   // Locates the storages, which follow the pickles from offset `at` on, in the order of the keys.
-  void locate(const Pickle& keys, std::uint64_t at) {
+  void locate_storages(const Pickle& keys, std::uint64_t at) {
     ByteReader reader(*source_, "pytorch", at, source_->size());
     if (keys.kind(keys.root()) != Kind::list)
       reader.fail("keys of storages", "expected a list", keys.offset(keys.root()));
@@ -148,7 +148,7 @@ void require_little_endian(const Pickle& facts, const std::string& path) {
 struct LegacyPickles {
   LegacyPickles(Front& front, const std::string& path) {
     const auto next = [&] {
-      Pickle pickle = front.run(end);
+      Pickle pickle = front.run_pickle(end);
       end += pickle.size();
       return pickle;
     };
@@ -175,7 +175,7 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// torch.load() reads such a file as a tar archive, which is the form of its oldest files.
+// torch.load() reads a file that is also a tar archive as one, because its oldest files are tar archives.
 constexpr std::string_view kIsTar =
     "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
     "the beginning";
@@ -194,8 +194,8 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) 
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
-  storages.record_names(pickles.objects);
-  storages.locate(pickles.keys, pickles.end);
+  storages.record_sizes(pickles.objects);
+  storages.locate_storages(pickles.keys, pickles.end);
   Rest rest = read_objects(pickles.objects, source->name(), storages, add_tensor);
   for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
     std::ranges::move(find_unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));

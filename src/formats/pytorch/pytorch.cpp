@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> kNames = {"pytorch_model.bin", "adapte
 
 bool holds(const MemberNames& names) { return std::ranges::any_of(names, pytorch::is_pickle_name); }
 
-// Returns true for a file from before version 1.6.
+// Returns true for a file of torch.save() from before version 1.6.
 bool sniff(const Input& input) {
   const auto bytes = read_first_bytes(input, pytorch::kMagicWithin);
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

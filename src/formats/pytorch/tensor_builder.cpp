@@ -47,8 +47,8 @@ bool TensorBuilder::is_tensor(Id id) const {
          name == "torch.Tensor" || name == kParameter;
 }
 
-Tensor TensorBuilder::make(std::string name, Id id) {
-  const Making making = find_making(id, 0);
+Tensor TensorBuilder::make_tensor(std::string name, Id id) {
+  const Making making = find_making_call(id, 0);
   if (making.function == kSparse || making.function == kSparseRows) return build_sparse(std::move(name), making);
   if (making.function == kQuantized) return build_quantized(std::move(name), making);
   return build_dense(std::move(name), read_view(making));
@@ -63,7 +63,7 @@ std::span<const Id> TensorBuilder::read_arguments(Id id, std::size_t least) cons
 }
 
 // Returns the call that makes a tensor: for a parameter, the call that makes its data.
-TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
+TensorBuilder::Making TensorBuilder::find_making_call(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = name_called(id);
   if (const auto change = find_tensor_change(pickle_, id))
@@ -75,15 +75,15 @@ TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   if (depth < kMostWrappings && (function == "torch._utils._rebuild_parameter" ||
                                  function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
     const Id data = read_arguments(id, 1)[0];
-    if (is_tensor(data)) return find_making(data, depth + 1);
+    if (is_tensor(data)) return find_making_call(data, depth + 1);
     fail(data, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", function));
   }
-  if (function == "torch._tensor._rebuild_from_type_v2") return read_making_of_type(id);
+  if (function == "torch._tensor._rebuild_from_type_v2") return read_typed_call(id);
   return {id, function, read_arguments(id, 0)};
 }
 
 // Reads the arguments of _rebuild_from_type_v2: a function, the class of its result, and the function's arguments.
-TensorBuilder::Making TensorBuilder::read_making_of_type(Id id) const {
+TensorBuilder::Making TensorBuilder::read_typed_call(Id id) const {
   const auto parts = read_arguments(id, 3);
   for (const Id part : parts.first(2)) {
     if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
@@ -111,7 +111,7 @@ std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
   fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
 }
 
-// Throws for a list that the pickle changes after the function received it, since the function saw other numbers.
+// Throws for a list that the pickle changes after the call, since the function saw other numbers.
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
@@ -165,7 +165,7 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   return view;
 }
 
-// Throws for a tensor that torch 2 stores with a note that it is still to be conjugated or negated.
+// Throws for a tensor that torch 2 stores with a flag, which asks the loader to conjugate or negate it.
 void TensorBuilder::refuse_pending_change(std::span<const Id> metadata) const {
   if (metadata.empty() || pickle_.kind(metadata[0]) != Kind::dict) return;
   const std::span<const Id> items = pickle_.items(metadata[0]);
@@ -216,7 +216,7 @@ Tensor TensorBuilder::build_dense(std::string name, const View& view) const {
 // Builds a part of a sparse or quantized tensor.
 Tensor TensorBuilder::make_dense_part(std::string name, Id id) {
   if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
-  return build_dense(std::move(name), read_view(find_making(id, 0)));
+  return build_dense(std::move(name), read_view(find_making_call(id, 0)));
 }
 
 // Builds a sparse tensor from its layout and a tuple of index tensors, values and size.
@@ -268,7 +268,7 @@ Tensor TensorBuilder::build_sparse(std::string name, const Making& making) {
   return tensor;
 }
 
-std::vector<Finding> TensorBuilder::findings() const {
+std::vector<Finding> TensorBuilder::list_findings() const {
   std::vector<Finding> findings;
   if (auto rounded = describe_rounded_scales()) findings.push_back(*std::move(rounded));
   if (with_attributes_ > 0)

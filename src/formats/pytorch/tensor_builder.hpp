@@ -1,4 +1,4 @@
-// The tensors that a pickle of torch.save() would build, as views of storages.
+// Builds the tensors that a pickle of torch.save() makes, as views of storages.
 #pragma once
 
 #include <optional>
@@ -21,16 +21,16 @@ class TensorBuilder {
   TensorBuilder(const pickle::Pickle& pickle, const std::string& path, Storages& storages)
       : pickle_(pickle), path_(path), storages_(storages) {}
 
-  // Returns true if this object would be a tensor of any kind.
+  // Returns true if PyTorch would make a tensor of any kind from this object.
   bool is_tensor(pickle::Id id) const;
 
   // Makes a tensor: dense; sparse, as coordinates or compressed rows; or quantized, with one scale or a scale for each
   // index along an axis. Throws unsupported with the reason for others, and invalid_file (without path for errors about
   // the whole tensor). Requires: is_tensor(id).
-  Tensor make(std::string name, pickle::Id id);
+  Tensor make_tensor(std::string name, pickle::Id id);
 
-  // Returns warnings about scales that were rounded to float32, and about attributes of tensors, which are left out.
-  std::vector<Finding> findings() const;
+  // Returns warnings about scales that were rounded to float32, and about attributes of tensors that are left out.
+  std::vector<Finding> list_findings() const;
 
  private:
   // Holds the call that makes a tensor: a function with its arguments.
@@ -51,8 +51,8 @@ class TensorBuilder {
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
   std::string name_called(pickle::Id id) const { return name_called_function(pickle_, id); }
   std::span<const pickle::Id> read_arguments(pickle::Id id, std::size_t least) const;
-  Making find_making(pickle::Id id, std::size_t depth);
-  Making read_making_of_type(pickle::Id id) const;
+  Making find_making_call(pickle::Id id, std::size_t depth);
+  Making read_typed_call(pickle::Id id) const;
   void require_arguments(const Making& making, std::size_t least) const;
   std::uint64_t read_natural(pickle::Id id, std::string_view field) const;
   std::span<const pickle::Id> read_items(const Making& making, pickle::Id id, std::string_view field) const;
@@ -65,11 +65,10 @@ class TensorBuilder {
   Tensor make_dense_part(std::string name, pickle::Id id);
   Tensor build_sparse(std::string name, const Making& making);
   Tensor build_quantized(std::string name, const Making& making);
-  // Holds the arguments that describe codes: scale and zero point, or scales, zero points and their axis; and the
-  // number that unsigned codes add to a zero point.
+  // Holds the arguments that describe codes: scale and zero point, or scales, zero points and their axis.
   struct Quantizer {
     std::span<const pickle::Id> parameters;
-    std::int64_t zero = 0;
+    std::int64_t zero = 0;  // added to each zero point, because signed codes become unsigned
   };
   void add_scale(Tensor& tensor, const Quantizer& quantizer);
   void add_scales(Tensor& tensor, const Quantizer& quantizer);
@@ -80,7 +79,7 @@ class TensorBuilder {
   const std::string& path_;
   Storages& storages_;
   std::size_t rounded_ = 0;
-  std::uint64_t first_rounded_ = 0;  // where it is in the file
+  std::uint64_t first_rounded_ = 0;  // the offset of its scale in the file
   std::size_t with_attributes_ = 0;
   std::uint64_t first_with_attributes_ = 0;
 };

@@ -71,7 +71,8 @@ class PickleWriter {
   ByteWriter bytes_;
 };
 
-std::string_view find_storage(const Tensor& tensor) {
+// Returns the class of the tensor's storage. Throws unsupported if a checkpoint cannot hold the tensor.
+std::string_view require_storage_class(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("pytorch", tensor);
   const std::string_view name = find_storage_name(tensor.require("data").dtype);
   if (name.empty()) refuse_tensor("pytorch", tensor, "torch.load(weights_only=True) has no such storages");
@@ -87,7 +88,7 @@ class WrittenStorages {
     using Place = std::tuple<const Source*, std::uint64_t, std::uint64_t, std::string, unsigned, std::uint64_t, DType>;
     std::map<Place, std::size_t> known;
     for (const Tensor& tensor : model.tensors()) {
-      find_storage(tensor);  // rejects tensors without elements of a known width
+      require_storage_class(tensor);
       const Part& data = tensor.require("data");
       const std::uint64_t size = data.blob->size();
       const auto place = size == 0 ? std::nullopt : data.blob->stored();
@@ -106,8 +107,8 @@ class WrittenStorages {
 
   std::size_t key(std::size_t tensor) const { return keys_[tensor]; }
   // Returns the first tensor of each storage.
-  const std::vector<const Tensor*>& first() const { return first_; }
-  std::uint64_t bytes() const {
+  const std::vector<const Tensor*>& first_tensors() const { return first_; }
+  std::uint64_t count_bytes() const {
     std::uint64_t sum = 0;
     for (const Tensor* tensor : first_) sum += tensor->require("data").blob->size();
     return sum;
@@ -140,7 +141,7 @@ PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
     out.write_step(PickleStep::mark);
     out.write_step(PickleStep::mark);
     out.write_text("storage");
-    out.write_global(find_storage(tensor));
+    out.write_global(require_storage_class(tensor));
     out.write_text(std::to_string(storages.key(index++)));
     out.write_text("cpu");
     out.write_integer(tensor.elements());
@@ -159,29 +160,29 @@ PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
   return out;
 }
 
-void write_text(ZipWriter& archive, std::string_view name, std::string_view text) {
+void write_text_member(ZipWriter& archive, std::string_view name, std::string_view text) {
   archive.add_member(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Writes the file. Without a meter, writes zero bytes instead of elements.
+// Writes the file. Without a meter, writes zeros instead of elements, which suffices to count bytes.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);
   archive.add_member(fmt::format("{}{}", kRoot, kPickle), write_pickle(model, storages).bytes());
-  write_text(archive, "byteorder", "little");
+  write_text_member(archive, "byteorder", "little");
   const ReadAhead ahead(ReadAhead::list_blobs(
-      storages.first(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
-  for (std::size_t key = 0; key < storages.first().size(); ++key) {
+      storages.first_tensors(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  for (std::size_t key = 0; key < storages.first_tensors().size(); ++key) {
     const Blob& data = ahead[key];
     Crc32& crc32 = archive.begin_member(fmt::format("{}data/{}", kRoot, key), data.size());
     if (meter != nullptr) {
-      write_whole_blob(data, sink, *meter, storages.first()[key]->name, crc32);
+      write_whole_blob(data, sink, *meter, storages.first_tensors()[key]->name, crc32);
     } else {
       sink.pad(data.size());
     }
     archive.end_member();
   }
-  write_text(archive, "version", "3\n");
+  write_text_member(archive, "version", "3\n");
   archive.finish();
 }
 
@@ -197,7 +198,7 @@ FilePlan plan(const Model& model, const WriteOptions&) {
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  Meter meter(options.progress, WrittenStorages(model).bytes());
+  Meter meter(options.progress, WrittenStorages(model).count_bytes());
   write_to(model, output.main(), &meter);
 }
 

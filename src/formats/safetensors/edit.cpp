@@ -1,4 +1,4 @@
-// Edits `__metadata__`: the rest of the header keeps its bytes.
+// Edits `__metadata__`. The rest of the header keeps its bytes.
 #include <array>
 #include <optional>
 #include <span>
@@ -61,7 +61,7 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
 }
 
 // Applies the changes. Returns the new keys.
-std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& changes) {
+std::vector<std::string> apply_to_metadata(Attributes& metadata, const AttributeChanges& changes) {
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || !is_utf8(key)) refuse("the name of an attribute must be UTF-8 text that is not empty");
     const bool is_new = metadata.find(key) == nullptr;
@@ -83,7 +83,7 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
   const std::uint64_t data = kSizeBytes + header.size();
 
   MetadataPlace place = find_metadata(header, input.path.string());
-  std::vector<std::string> added = apply(place.metadata, changes);
+  std::vector<std::string> added = apply_to_metadata(place.metadata, changes);
   const std::string member = fmt::format("\"{}\":{}{}", kMetadata, to_json(place.metadata), place.has_next ? "," : "");
   std::string edited = header.substr(0, place.begin) + member + header.substr(place.end);
   edited.erase(edited.find_last_not_of(" \t\r\n") + 1);

@@ -1,5 +1,5 @@
-// Reads a safetensors file: the JSON header, and checks that the tensors fill the rest exactly. safetensors.hpp has the
-// layout. Source: README.md of github.com/huggingface/safetensors, "Format", and its tensor.rs for the rest.
+// Reads the JSON header of a safetensors file, and checks that the tensors fill the rest exactly. safetensors.hpp has
+// the layout. Source: README.md of github.com/huggingface/safetensors, "Format", and tensor.rs in the same repository.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace safetensors;
 
-// Holds the names of tensors in blocks of memory. A block is freed when all of its names have been taken.
+// Holds the names of tensors in blocks of memory, and frees a block when all of its names have been released.
 class Names {
  public:
   struct Name {
@@ -40,12 +40,12 @@ class Names {
     ++piece.names;
     return name;
   }
-  std::string_view look_at(const Name& name) const {
+  std::string_view get_text(const Name& name) const {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
-  // Returns the text of a name, and may free its block. Requires: each name is taken only once.
+  // Returns the text of a name, and may free its block. Call it once for each name.
   std::string release_text(const Name& name) {
-    std::string text(look_at(name));
+    std::string text(get_text(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
     return text;
   }
@@ -72,7 +72,7 @@ struct Entry {
   std::uint64_t end() const { return begin + count_bytes(element_type().bits(), element_count(shape).value()).value(); }
 };
 
-// Lists entries in the header's order, in blocks that are freed one by one while the entries are consumed.
+// Lists entries in the header's order, in blocks. consume_each() frees them one by one.
 class Entries {
  public:
   void add(Entry entry) {
@@ -144,8 +144,8 @@ class HeaderParser {
     });
   }
 
-  Entries read_entries() { return std::move(entries_); }
-  Attributes read_metadata() { return std::move(metadata_); }
+  Entries release_entries() { return std::move(entries_); }
+  Attributes release_metadata() { return std::move(metadata_); }
 
  private:
   Entry parse_entry(std::string_view name, JsonValue& value) {
@@ -240,8 +240,9 @@ class HeaderParser {
 // Sorts the entries by offset and checks that they fill [0, data_bytes) exactly.
 void require_gapless(Entries& entries, const Names& names, const ByteReader& reader, std::uint64_t header_end) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem),
-                reader.path(), entry.position);
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("safetensors: header: {}: {}", names.get_text(entry.name), problem), reader.path(),
+                entry.position);
   };
   entries.stable_sort(
       [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); });
@@ -274,7 +275,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> a
   HeaderParser parser(source->name(), names);
   parser.parse(JsonText(*source, kSizeBytes, length), kSizeBytes);
   const std::uint64_t header_end = kSizeBytes + length;
-  Entries entries = parser.read_entries();
+  Entries entries = parser.release_entries();
   require_gapless(entries, names, reader, header_end);
   entries.consume_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
@@ -289,7 +290,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> a
       throw Error(error.kind(), error.message(), source->name(), entry.position);
     }
   });
-  return parser.read_metadata();
+  return parser.release_metadata();
 }
 
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source) {

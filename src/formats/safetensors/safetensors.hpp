@@ -38,8 +38,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
 // Writes one file with these tensors.
 class SafetensorsFile {
  public:
-  // `metadata` holds only texts. Throws unsupported, naming the tensor, if such a file cannot hold it. Requires: the
-  // tensors outlive this.
+  // Throws unsupported, which names the tensor, if such a file cannot hold it. Requires: the tensors outlive this, and
+  // `metadata` has only texts.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;
@@ -54,8 +54,8 @@ class SafetensorsFile {
   std::uint64_t tensor_bytes_ = 0;
 };
 
-// Returns sentences about what such a file loses: of the model's tensors, and of the attributes that become its
-// metadata.
+// Returns sentences about `attributes`, which become text in its metadata, and about the attributes of tensors, which
+// such a file cannot hold.
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Checks which tensors a file can hold, and writes it.
+// Checks that a file can hold the tensors, and writes it.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -25,7 +25,7 @@ namespace {
 using namespace safetensors;
 
 // Returns the element type. Throws unsupported for tensors that a file cannot hold.
-const ElementType& find_element_type(const Tensor& tensor) {
+const ElementType& require_element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
   const ElementType* type =
@@ -43,8 +43,8 @@ const ElementType& find_element_type(const Tensor& tensor) {
   return *type;
 }
 
-// Returns the tensor's name. Throws unsupported for names that a safetensors file cannot hold.
-std::string_view check_name(const Tensor& tensor) {
+// Returns the tensor's name. Throws unsupported if a safetensors file cannot hold it.
+std::string_view require_valid_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
     throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));
   if (!is_utf8(tensor.name))
@@ -57,18 +57,18 @@ std::string_view check_name(const Tensor& tensor) {
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
   for (const Tensor* tensor : tensors_)
-    (void)find_element_type(*tensor);  // throws for a tensor whose elements have no known width
-  const auto alignment = [](const Tensor* tensor) { return std::max(1U, find_element_type(*tensor).bits() / 8U); };
+    (void)require_element_type(*tensor);  // throws for a tensor whose elements have no known width
+  const auto alignment = [](const Tensor* tensor) { return std::max(1U, require_element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;
   const std::uint64_t cost = measure_cost(metadata);
   if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   for (const Tensor* tensor : tensors_) {
-    const std::string_view dtype = find_element_type(*tensor).name;
+    const std::string_view dtype = require_element_type(*tensor).name;
     Value::Array shape(tensor->shape.begin(), tensor->shape.end());
     const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
     entries.emplace_back(
-        check_name(*tensor),
+        require_valid_name(*tensor),
         Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
     tensor_bytes_ = end;
   }
