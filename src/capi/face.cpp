@@ -270,7 +270,8 @@ SessionOptions read_session_options(const poise_session_options* given) {
                             .context = static_cast<std::size_t>(from.context),
                             .exact = from.exact != 0,
                             .cache = convert_cache_type(from.cache)};
-  if (from.draft != nullptr && from.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
+  if (from.draft != nullptr && from.draft_lookup != 0)
+    refuse("draft and draft_lookup exclude each other; set one of them");
   if (from.draft_lookup != 0) options.draft.emplace();
   if (from.draft != nullptr) options.draft = {.model = load_weights(from.draft->model)};
   return options;

@@ -64,7 +64,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
     options.quantize = parse_stored_type(from.quantize, "quantize");
   }
   if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0 || from.text != nullptr))
-    refuse("output_size, bits_per_weight and text are for quantize \"auto\"");
+    refuse("output_size, bits_per_weight and text need quantize \"auto\"");
   if (from.sparse != POISE_DENSE) options.sparse = convert_sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {

@@ -42,7 +42,7 @@ void check_imatrix_arguments(const ImatrixArguments& options) {
   const std::string extension = to_lower_ascii(std::filesystem::path(options.output).extension().string());
   if (extension != ".gguf" && extension != ".dat") {
     throw Error(ErrorKind::bad_argument,
-                "an importance matrix is FILE.gguf, or FILE.dat in llama-imatrix's older format", options.output);
+                "expected a name that ends in .gguf, or in .dat for llama-imatrix's older format", options.output);
   }
   if (options.model.path.empty() && options.earlier.empty())
     throw Error(ErrorKind::bad_argument, "name MODEL and TEXT to measure, or files with --in-file to add up");

@@ -174,7 +174,7 @@ int error_output = STDERR_FILENO;
 // An unfinished output does not have its name yet, so it disappears; only file systems without unnamed files keep a
 // hidden temporary file.
 void report_shrunk_file(int) {
-  constexpr std::string_view kMessage = "poise: a file changed while it was read; --io read allows that\n";
+  constexpr std::string_view kMessage = "poise: a file changed while it was read; --io read reports which one\n";
   [[maybe_unused]] const ssize_t written = ::write(error_output, kMessage.data(), kMessage.size());
   ::_exit(1);
 }

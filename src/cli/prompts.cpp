@@ -469,7 +469,7 @@ CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
           "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
           ->needs(prompts);
   command.add_flag("--force", options.force, "With --output: replace a file that exists")->needs(output);
-  add_number_option(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})
+  add_number_option(command, "--parallel", options.parallel, "With --prompts: answer this many at a time", {1, 4096})
       ->needs(prompts);
   return prompts;
 }

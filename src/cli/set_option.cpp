@@ -23,12 +23,12 @@ std::string read_value_file(const std::string& path) {
   } else {
     const SourcePtr source = Source::open(path, IoMode::read);
     if (source->size() > kMostFileBytes)
-      throw Error(ErrorKind::bad_argument, fmt::format("the file of a value has at most {} bytes", kMostFileBytes),
-                  path);
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("the file of a value is longer than {} bytes, the limit", kMostFileBytes), path);
     text = read_text(*source, source->size());
   }
   if (!is_utf8(text))
-    throw Error(ErrorKind::bad_argument, "the text of a value is UTF-8, which this file is not", path);
+    throw Error(ErrorKind::bad_argument, "this file is not UTF-8, as the text of a value must be", path);
   return text;
 }
 

@@ -260,7 +260,7 @@ static void fits_a_budget(void) {
   options.quantize = NULL;
   options.output_size = 0;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
-  CHECK_SAYS("text are for quantize");
+  CHECK_SAYS("text need quantize");
   options.quantize = "auto";
   options.output_size = 900000;
   options.text = NULL;
