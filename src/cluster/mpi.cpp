@@ -1,4 +1,4 @@
-// The ranks of the command poise-mpi: as many processes as mpirun or srun starts. No other file includes MPI.
+// Defines the ranks of the command poise-mpi: the processes that mpirun or srun starts. No other file includes MPI.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -146,7 +146,7 @@ class MpiRanks final : public Communicator {
     std::vector<int> places = {};
   };
 
-  // The time that the same error may take to reach all ranks.
+  // The longest time that the same error takes to reach all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 
   void imitate_slow_network() const {
@@ -186,7 +186,7 @@ class MpiRanks final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
-  // mpirun gives each rank a terminal, whether or not its own output is one.
+  // mpirun gives each rank a terminal even if its own output is a file, so ranks print no colors.
   setenv("NO_COLOR", "1", 0);
   const std::chrono::microseconds delay = read_exchange_delay();
   int provided = 0;

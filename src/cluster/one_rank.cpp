@@ -1,4 +1,4 @@
-// The only rank of the command poise, which is one process.
+// Defines the only rank of the command poise, which is one process.
 #include <algorithm>
 
 #include <unistd.h>

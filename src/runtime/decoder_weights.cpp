@@ -32,7 +32,7 @@ struct FusedPart {
   IndexRange share;
 };
 
-// Returns the numbers by which a norm multiplies: 1 is added to those of rms_plus_one.
+// Returns the numbers by which a norm multiplies; for rms_plus_one, these are the stored numbers plus 1.
 std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
   if (kind != NormKind::rms_plus_one) return load_vector(tensor);
   const Part* const data = tensor.part("data");
@@ -111,7 +111,7 @@ class Loader {
 
   // Loads the columns of `o` for this rank's heads into the layer. If they begin or end within a block of the matrix,
   // loads the whole block; the inputs from other heads are zeros.
-  void load_o(const std::string& prefix, DecoderLayer& layer) const {
+  void load_o_projection(const std::string& prefix, DecoderLayer& layer) const {
     const Tensor& weight = get_tensor(make_weight_name(prefix, plan_.o));
     IndexRange inputs = find_head_numbers(share_.heads);
     if (inputs.size() > 0) {
@@ -175,7 +175,7 @@ class Loader {
     layer.qkv = load_qkv(prefix);
     layer.q_norm = load_head_norm(prefix, plan_.q_norm, share_.heads);
     layer.k_norm = load_head_norm(prefix, plan_.k_norm, share_.kv_heads);
-    load_o(prefix, layer);
+    load_o_projection(prefix, layer);
     layer.attention_post_norm = load_module_norm(prefix, plan_.attention_post_norm);
     layer.mlp_norm = load_module_norm(prefix, plan_.mlp_norm);
     layer.mlp_post_norm = load_module_norm(prefix, plan_.mlp_post_norm);

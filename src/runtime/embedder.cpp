@@ -69,8 +69,8 @@ class Embedder::State : public Computation {
       fail(fmt::format("{} tokens do not fit the context of {} tokens", text.size(), context_));
   }
 
-  // Begins texts while the next batch has room. Returns how many tokens of each running text it has; those beyond the
-  // end of the list have none.
+  // Begins texts while the next batch has room. Returns how many tokens the batch has of each of the first running
+  // texts; the others wait.
   std::vector<std::size_t> fill_batch(std::span<const std::vector<TokenId>> texts, std::size_t& begun,
                                       std::vector<PooledText>& running) const {
     std::vector<std::size_t> counts;

@@ -143,10 +143,10 @@ class Perplexity::State {
     PerplexityResult result = {.texts = sums_.texts,
                                .windows = sums_.windows,
                                .tokens = sums_.tokens,
-                               .perplexity = estimate_finite("the perplexity", sums_.loss)};
+                               .perplexity = compute_finite_estimate("the perplexity", sums_.loss)};
     if (base_) {
-      result.against = {.base_perplexity = estimate_finite("the perplexity of the base", sums_.base_loss),
-                        .ratio = estimate_finite("the ratio of the perplexities", sums_.difference),
+      result.against = {.base_perplexity = compute_finite_estimate("the perplexity of the base", sums_.base_loss),
+                        .ratio = compute_finite_estimate("the ratio of the perplexities", sums_.difference),
                         .kl_mean = sums_.divergence.make_estimate(),
                         .kl_max = sums_.worst,
                         .same_top = sums_.same_top.make_estimate()};
@@ -282,7 +282,7 @@ class Perplexity::State {
     sums.same_top.add(prediction.same_top ? 1 : 0);
   }
 
-  static Estimate estimate_finite(const std::string& what, const perplexity::Mean& mean) {
+  static Estimate compute_finite_estimate(const std::string& what, const perplexity::Mean& mean) {
     const Estimate result = mean.estimate_exponential();
     if (!std::isfinite(result.value)) refuse_non_finite(what, result.value);
     return result;

@@ -3,8 +3,8 @@
 // If the matrices are split, a rank has some query heads with their heads of keys and values, some inner numbers of
 // each feed-forward network, some experts, and some tokens of the output. It has rows of the matrices q, k, v, gate, up
 // and output, and the columns of o and down that multiply the results of these rows. The results of o and down are then
-// terms of a sum over all ranks; the first rank adds the bias. Embedding, norms and routers are whole
-// in each rank. Every rank also computes the same tokens of the text. A share may be empty; its results are zeros.
+// terms of a sum over all ranks; the first rank adds the bias. Embedding, norms and routers are whole in each rank.
+// Every rank computes the same tokens of the text. A share may be empty; its results are zeros.
 //
 // If the layers are split, a rank has some layers, and sends the hidden states to the rank with the next layer. The
 // results have the same bits as those of one process.

@@ -60,11 +60,12 @@ class DefaultsReader {
   DefaultsReader(const Attributes& from, const SamplingKeys& keys) : from_(from), keys_(keys) {}
 
   SamplingDefaults read() {
-    result_.temperature = read_valid<float>(keys_.temperature, &SamplingOptions::temperature);
-    result_.top_k = read_valid<std::int64_t>(keys_.top_k, &SamplingOptions::top_k);
-    result_.top_p = read_valid<float>(keys_.top_p, &SamplingOptions::top_p);
-    result_.min_p = read_valid<float>(keys_.min_p, &SamplingOptions::min_p);
-    result_.repetition_penalty = read_valid<float>(keys_.repetition_penalty, &SamplingOptions::repetition_penalty);
+    result_.temperature = read_valid_number<float>(keys_.temperature, &SamplingOptions::temperature);
+    result_.top_k = read_valid_number<std::int64_t>(keys_.top_k, &SamplingOptions::top_k);
+    result_.top_p = read_valid_number<float>(keys_.top_p, &SamplingOptions::top_p);
+    result_.min_p = read_valid_number<float>(keys_.min_p, &SamplingOptions::min_p);
+    result_.repetition_penalty =
+        read_valid_number<float>(keys_.repetition_penalty, &SamplingOptions::repetition_penalty);
     for (const auto& [key, neutral] : keys_.unknown) {
       const Value* const value = from_.find(key);
       const bool is_set = value != nullptr && *value != Value();
@@ -84,7 +85,7 @@ class DefaultsReader {
   // Returns the number of a key; std::nullopt if the key is absent or null. Returns std::nullopt for a value that
   // Sampler rejects, too, and lists it as ignored.
   template <typename Number>
-  std::optional<Number> read_valid(std::string_view key, Number SamplingOptions::*field) {
+  std::optional<Number> read_valid_number(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);
     if (value == nullptr || *value == Value()) return std::nullopt;
     const auto stated = convert_to_double(value);

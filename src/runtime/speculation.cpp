@@ -153,8 +153,7 @@ Speculation::Speculation(const Speculation& other)
 
 TokenId Speculation::sample(Sampler& sampler, std::span<const float> scores) {
   const TokenId token = ahead_.empty() ? sampler.sample(scores) : sampler.sample(scores, ahead_.front().guess);
-  // The draft draws the guesses after this token with random numbers of their own, so that those of the text do not
-  // change.
+  // The draft draws the guesses after this token with its own random numbers, so that it does not change the text's.
   if (draws_ && (ahead_.empty() || ahead_.front().guess.token != token)) sampler_ = sampler.branch();
   return token;
 }

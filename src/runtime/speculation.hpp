@@ -63,7 +63,7 @@ class Speculation {
  public:
   // Throws bad_argument for invalid options.draft. Requires: options.draft is set; the weights outlive this.
   Speculation(const Weights& weights, const SessionOptions& options);
-  // Copies everything except the tokens that were computed ahead.
+  // Copies the draft and the pace, but neither the tokens computed ahead nor the counts.
   Speculation(const Speculation& other);
 
   // Returns the next token by the scores of the text.

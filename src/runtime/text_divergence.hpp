@@ -33,8 +33,8 @@ class TextDivergence {
   // without an output matrix. Requires: a text has two tokens or more, and all have kMostTokens at most.
   TextDivergence(std::shared_ptr<const Weights> base, Texts texts);
 
-  // Returns the mean over the predicted tokens of the divergence from the base's distribution to that of the model, in
-  // nats. It is what Perplexity computes for these texts. Throws what the constructor throws. Requires: the model has
+  // Returns the divergence from the base's distribution to the model's, in nats: the mean over the predicted tokens.
+  // Perplexity computes the same for these texts. Throws what the constructor throws. Requires: the model has
   // as many scores as the base.
   double compute(std::shared_ptr<const Weights> model) const;
 

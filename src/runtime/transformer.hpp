@@ -75,8 +75,8 @@ class Transformer {
  public:
   // The maximum number of tokens for one call of forward().
   static constexpr std::size_t kMaxBatch = 512;
-  // Rows of scores that measures of a text compute at a time, since a row has a float32 for each token of the
-  // vocabulary.
+  // The largest number of rows of scores that a measure of a text computes at a time. It limits the memory, because a
+  // row has a float32 for each token of the vocabulary.
   static constexpr std::size_t kScoreRows = 64;
 
   virtual ~Transformer() = default;

@@ -130,10 +130,10 @@ bool has_number(const Part& part, bool (*is_wanted)(float));
 // to find out, it reads all inputs. Requires: `numbers` is float32; inputs of known types.
 BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
-// Returns the same tensor, whose values are checked while they are read: no writer copies a fault that verify()
-// reports. Reading a boolean that is neither 0 nor 1, an unused half of a byte that is not zero, or a byte whose code
-// does not fit four bits, throws invalid_file with tensor, part, element and place. Parts that have no such values stay
-// as they are, so that their bytes are copied as before.
+// Returns the same tensor with values that are checked while they are read, so that no writer copies a fault that
+// verify() reports. Reading throws invalid_file, with tensor, part, element and place, for a boolean other than 0 and
+// 1, for an unused half of a byte that is not zero, and for a byte whose code does not fit four bits. Parts that cannot
+// have such faults stay as they are, so that writers can still copy their stored bytes.
 Tensor add_value_checks(const Tensor& tensor);
 
 // Returns true if add_value_checks() would check a part of the tensor.

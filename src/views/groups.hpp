@@ -20,11 +20,12 @@ namespace poise {
 std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t row);
 
 // Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
-// float16, with min at most and max at least 0; zero = round(-min / scale). Computed when read: a group's scale is
-// computed when its codes are first read, or in a separate pass when scales are read first, and kept (4 bytes a group)
-// until the last of the zeros has been read. Computing it throws unsupported, naming tensor and index, for an element
-// that is not finite, or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`,
-// if not null, receives the blob of the codes. Requires: has_float_elements(tensor), rank >= 1.
+// float16, with min at most and max at least 0; zero = round(-min / scale). Computed when read. The first read of a
+// group's codes computes its scale; reading scales or zeros makes a pass that computes those that are missing. They
+// stay in memory (4 bytes a group) until the last of the zeros has been read. Computing a scale throws unsupported,
+// naming tensor and index, for an element that is not finite, or too large for a float16 scale. Throws unsupported if
+// no group size fits the rows. `codes`, if not null, receives the blob of the codes. Requires:
+// has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // Returns the elements of a group-quantized tensor as float32, computed when read. `index` (u32) has the group of each

@@ -46,11 +46,11 @@ class SwappedStream final : public BlobStream {
   std::size_t read(std::span<std::byte> out) override {
     std::size_t done = copy_remaining(out);
     if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {
-      const std::size_t got = fill(whole);
+      const std::size_t got = read_until_full(whole);
       reverse_each_number(whole.first(got / width_ * width_), width_);
       done += got;
     }
-    if (done < out.size() && fill(number_) == width_) {
+    if (done < out.size() && read_until_full(number_) == width_) {
       reverse_each_number(number_, width_);
       left_ = width_;
       done += copy_remaining(out.subspan(done));
@@ -67,7 +67,7 @@ class SwappedStream final : public BlobStream {
   }
 
   // Fills `out` as far as the stream has bytes; returns how many.
-  std::size_t fill(std::span<std::byte> out) {
+  std::size_t read_until_full(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size()) {
       const std::size_t got = stream_->read(out.subspan(done));
