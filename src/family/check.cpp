@@ -18,12 +18,13 @@ namespace {
 constexpr std::size_t kMostFaults = 1000;
 constexpr std::size_t kMaxConfigKeys = 1000;  // the keys of a configuration that its family reads
 
-// Returns how the message of a finding about a tensor begins.
-std::string begin_message(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
+// Returns the first words of each message about a tensor.
+std::string format_tensor_start(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
 
-// Makes a fault of a model, or of a tensor, whose name the problem continues. `found` is null if the tensor is missing.
+// Makes a fault of the model, or of the tensor of that name. `problem` follows the name in the message. `found` is null
+// if the tensor is missing.
 Finding make_fault(std::string problem, const std::string& tensor = {}, const Tensor* found = nullptr) {
-  if (!tensor.empty()) problem = fmt::format("{} {}", begin_message(tensor), problem);
+  if (!tensor.empty()) problem = fmt::format("{} {}", format_tensor_start(tensor), problem);
   Finding fault{Severity::error, std::move(problem), {}, std::nullopt, tensor};
   if (found == nullptr) return fault;
   for (const Part& part : found->parts) {
@@ -36,18 +37,17 @@ Finding make_fault(std::string problem, const std::string& tensor = {}, const Te
   return fault;
 }
 
-// Returns the message of a finding with its place after the tensor's name, for callers that show nothing but the
-// message.
-std::string add_place(const Finding& finding) {
+// Returns the message of a finding with its place after the tensor's name, for callers that show only the message.
+std::string format_with_place(const Finding& finding) {
   if (finding.tensor.empty() || !finding.offset) return finding.message;
-  const std::string tensor = begin_message(finding.tensor);
+  const std::string tensor = format_tensor_start(finding.tensor);
   return fmt::format("{} ({} at 0x{:x}){}", tensor, finding.path, *finding.offset,
                      std::string_view(finding.message).substr(tensor.size()));
 }
 
 std::vector<std::string> list_messages(const std::vector<Finding>& findings) {
   std::vector<std::string> messages;
-  for (const Finding& finding : findings) messages.push_back(add_place(finding));
+  for (const Finding& finding : findings) messages.push_back(format_with_place(finding));
   return messages;
 }
 
@@ -64,16 +64,16 @@ void check_vocabulary(const Model& model, std::vector<Finding>& faults) {
   check_id("unk_id", vocabulary.unk_id);
 }
 
-// Returns the configuration's vocab_size, or the rows of the embedding for formats without one.
-std::int64_t count_vocabulary(const Model& model) {
+// Returns the configuration's vocab_size, or the rows of the embedding if the format does not store vocab_size.
+std::int64_t find_vocabulary_size(const Model& model) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
   return static_cast<std::int64_t>(count_embedded_tokens(model).value_or(0));
 }
 
 void check_tensors(const Model& model, const Family& family, std::vector<Finding>& faults) {
   Config config = *model.config;
-  config.vocab_size = count_vocabulary(model);
-  // Every layer has more than four tensors, so the file's size bounds the list below.
+  config.vocab_size = find_vocabulary_size(model);
+  // Every layer has more than four tensors, so the number of tensors bounds the loop below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
     faults.push_back(make_fault(fmt::format("num_hidden_layers is {}, but the model has only {}",
                                             config.num_hidden_layers, format_count(model.size(), "tensor"))));
@@ -140,7 +140,7 @@ std::vector<std::string> check_config(const Config& config) {
 
 std::vector<std::string> check_config(const ConfigView& view, const Family& family) {
   std::vector<std::string> faults = check_config(view.config);
-  // Families look up keys for each layer.
+  // Families search all keys again for each layer, which takes long if there are many.
   if (view.json.size() > kMaxConfigKeys)
     faults.push_back(
         fmt::format("the configuration has {} keys, at most {} are allowed", view.json.size(), kMaxConfigKeys));
@@ -235,8 +235,8 @@ std::vector<std::string_view> find_unknown_weights(const Model& model) {
         std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
     if (!weight || find_computed_tensor(family, tensor.name) != nullptr) continue;
     const std::string name = find_table_name(family, tensor.name);
-    if (name != family.output && !family.tensors.has(name, view))
-      unknown.push_back(tensor.name);  // a tied tensor may exist, too
+    // A model with a tied output may store the output, too.
+    if (name != family.output && !family.tensors.has(name, view)) unknown.push_back(tensor.name);
   }
   return unknown;
 }

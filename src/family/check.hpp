@@ -14,31 +14,31 @@
 
 namespace poise {
 
-// Returns the faults of a model by the rules of its family, one sentence each, up to a thousand; empty when it can run.
-// Empty, too, for a model without configuration or tensors. Does not look for the family's tensors when config.json
-// names a variant with others.
+// Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of parts that the model
+// lacks: configuration, tensors or vocabulary. Does not check tensors if config.json describes a variant with others.
 std::vector<std::string> check_consistency(const Model& model);
 
 // Returns the same faults as findings, with tensors and their places.
 std::vector<Finding> find_inconsistencies(const Model& model);
 
-// Returns true for a decoder that was saved without its output matrix, as models that make vectors are: a class of its
-// "architectures" has none ("MistralModel"), or its tensors have the names of such a class.
+// Returns true for a decoder that was saved without its output matrix, as models that make vectors are: "architectures"
+// has a class without one ("MistralModel"), or the tensors' names are those of such a class.
 bool lacks_output(const Model& model);
 
-// Returns how many tokens the model's embedding has; std::nullopt without one.
+// Returns the number of rows of the model's embedding; std::nullopt if it has no embedding matrix.
 std::optional<std::size_t> count_embedded_tokens(const Model& model);
 
-// Returns a warning for each thing that a model may lack: rows for all tokens of the vocabulary, and the output matrix.
+// Returns a warning if the embedding has fewer rows than the vocabulary has tokens, and one if the output is missing.
 std::vector<std::string> list_shortcomings(const Model& model);
 
-// Returns the error with which a session refuses a model of a known family: keys that Poise does not implement, weights
-// that the family does not have, no plan. std::nullopt when it runs, and for a model without configuration or family.
+// Returns the error with which a session refuses a model: keys that Poise does not implement, weights that the family
+// does not have, or an error of Family::plan(). std::nullopt if the model runs, has no configuration, or has a
+// model_type that Poise does not know.
 // Requires: check_consistency() finds no fault.
 std::optional<Error> find_run_refusal(const Model& model);
 
-// Returns why the hyperparameters describe no model: zero or negative sizes, heads that do not divide, and absurd sizes
-// (products of accepted sizes fit 64 bits).
+// Returns the faults of the hyperparameters, one sentence each: sizes below 1 or too large (products of accepted sizes
+// fit 64 bits), heads that do not divide, numbers that are not finite.
 std::vector<std::string> check_config(const Config& config);
 
 // Returns the same, and if that is empty, the faults by the rules of the family.
@@ -48,12 +48,12 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
 // refers to the tensors' names.
 std::vector<std::string_view> find_unknown_weights(const Model& model);
 
-// Appends a fault, unless the list is already longer than anyone would read.
+// Appends a fault, unless the list already has a thousand.
 void add_fault(std::vector<std::string>& faults, std::string fault);
 void add_fault(std::vector<Finding>& faults, Finding fault);
 
-// Returns the message that lists every fault, one a line. Requires: there is one. A fault with a place begins with its
-// tensor, as those of find_inconsistencies() do.
+// Returns the message that lists every fault, one a line. Requires: there is a fault; the message of a fault with a
+// tensor begins with "tensor" and its name, as those of find_inconsistencies() do.
 std::string format_faults(const std::vector<std::string>& faults);
 std::string format_faults(const std::vector<Finding>& faults);
 

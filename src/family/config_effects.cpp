@@ -33,8 +33,8 @@ bool has_window(const Config* config) { return config != nullptr && config->slid
 bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
 bool is_window_used(const Value& value, const Config* config) { return value == Value(true) || !has_window(config); }
 
-// Returns true for the original rotary embeddings, over the whole head. Newer files nest an object for each kind of
-// layers.
+// Returns true for the original rotary embeddings, over the whole head. Returns false for a nested object for each kind
+// of layers, as newer files have it.
 bool is_default_rope(const Value& value, const Config*) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return false;
@@ -133,8 +133,8 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"compression_config", is_null, "null", true},
 });
 
-// Returns the value as text, cut where it is long.
-std::string show_json(const Value& value) {
+// Returns JSON of the value, shortened to 80 bytes.
+std::string format_short_json(const Value& value) {
   constexpr std::size_t kLongest = 80;
   return shorten(to_json(value), kLongest);
 }
@@ -158,8 +158,8 @@ bool is_followed(const Effect& effect, const Model& model) {
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
-std::string describe(const Effect& effect, const Value& value) {
-  return fmt::format("{} is {}, only {} is supported", effect.key, show_json(value), effect.only);
+std::string format_effect(const Effect& effect, const Value& value) {
+  return fmt::format("{} is {}, only {} is supported", effect.key, format_short_json(value), effect.only);
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ std::optional<std::string> describe_other_text_model(const Model& model) {
   const Attributes& keys = find_family_keys(family, model.config_json);
   const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
   if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;
-  return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, show_json(*type),
+  return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, format_short_json(*type),
                      family.text_type);
 }
 
@@ -177,7 +177,7 @@ std::vector<std::string> list_ignored_effects(const Model& model) {
   std::vector<std::string> result;
   if (auto other = describe_other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
-    if (!is_followed(effect, model)) result.push_back(describe(effect, value));
+    if (!is_followed(effect, model)) result.push_back(format_effect(effect, value));
   });
   return result;
 }
@@ -186,7 +186,7 @@ std::vector<std::string> list_effects_outside_config(const Model& model) {
   std::vector<std::string> result;
   if (auto other = describe_other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
-    if (!own) result.push_back(describe(effect, value));
+    if (!own) result.push_back(format_effect(effect, value));
   });
   return result;
 }

@@ -13,10 +13,11 @@ namespace poise {
 // 1 is supported". Empty when Poise implements the whole configuration.
 std::vector<std::string> list_ignored_effects(const Model& model);
 
-// Returns the same for keys that Config does not have, which a format without other keys would lose.
+// Returns such sentences for keys that Config does not have, even if the family implements them: a format that stores
+// only Config would lose them.
 std::vector<std::string> list_effects_outside_config(const Model& model);
 
-// Returns the sentence for a nested text model of another type than the family's.
+// Returns a sentence if the nested text model has another type than the family's.
 std::optional<std::string> describe_other_text_model(const Model& model);
 
 // Returns true when one of these keys changes which tensors a model has, so that Config does not describe them.

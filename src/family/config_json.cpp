@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// Returns the hyperparameters in a config.json, under our names; without those that it lacks.
+// Returns the hyperparameters of a config.json, with defaults, under canonical names; empty if they are not valid.
 Attributes read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
     const Config config = read_config_attributes(map, model_type, {});
@@ -24,9 +24,8 @@ Attributes read_hyperparameters(const Attributes& map, std::string model_type) {
   }
 }
 
-// Returns the configuration if Poise wrote it: it writes every key of a Config, for any family, so that no default
-// applies.
-std::optional<Config> read_poise_spelling(const Attributes& map, std::string model_type) {
+// Returns the configuration if Poise wrote it. Poise writes every key of a Config, so the family need not be known.
+std::optional<Config> read_own_config(const Attributes& map, std::string model_type) {
   if (map.empty() || !(read_hyperparameters(map, model_type) == map)) return std::nullopt;
   return read_config_attributes(map, model_type, {});
 }
@@ -80,7 +79,7 @@ void parse_config(Model& model, Attributes map, const std::string& path) {
   std::string& model_type = model.card.model_type;
   model_type = ConfigKeys(map, path).read_text("model_type").value_or(model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
-  model.config = known ? read_config_attributes(map, model_type, path) : read_poise_spelling(map, model_type);
+  model.config = known ? read_config_attributes(map, model_type, path) : read_own_config(map, model_type);
   model.config_json = std::move(map);
 }
 
@@ -162,7 +161,7 @@ std::optional<float> ConfigKeys::read_number(std::string_view key) const {
   return narrowed;
 }
 
-std::int64_t ConfigKeys::require(std::string_view key) const {
+std::int64_t ConfigKeys::require_integer(std::string_view key) const {
   const auto value = read_integer(key);
   if (!value) fail(key, "missing");
   return *value;

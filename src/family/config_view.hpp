@@ -32,8 +32,8 @@ class ConfigKeys : public Fields {
   ConfigKeys(const Attributes& map, std::string_view path) : Fields(map, "config", path) {}
 
   std::optional<std::int64_t> read_integer(std::string_view key) const;  // only values that 32 bits hold
-  // Throws for a missing key, too.
-  std::int64_t require(std::string_view key) const;
+  // Throws invalid_file if the key is missing.
+  std::int64_t require_integer(std::string_view key) const;
   std::optional<float> read_number(std::string_view key) const;
   // Returns a list of numbers; empty when absent.
   std::vector<double> read_numbers(std::string_view key) const;
@@ -45,7 +45,7 @@ class ConfigView {
  public:
   // Makes a view without keys of config.json: all have their defaults.
   // NOLINTNEXTLINE(google-explicit-constructor): a Config is a view of itself
-  ConfigView(const Config& view_config) : ConfigView(view_config, no_keys()) {}
+  ConfigView(const Config& view_config) : ConfigView(view_config, empty_attributes()) {}
   ConfigView(const Config& view_config, const Attributes& keys_of_json,
              ExpertsStored experts_stored = ExpertsStored::separate)
       : config(view_config), json(keys_of_json), experts(experts_stored) {}
@@ -57,7 +57,7 @@ class ConfigView {
   const ExpertsStored experts;
 
  private:
-  static const Attributes& no_keys() {
+  static const Attributes& empty_attributes() {
     static const Attributes none;
     return none;
   }

@@ -42,7 +42,7 @@ DecoderPlan make_sized_plan(const Config& config) {
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   const auto read_size_key = [&](std::string_view key, std::int64_t usual) {
-    return usual == 0 ? keys.require(key) : keys.read_integer(key).value_or(usual);
+    return usual == 0 ? keys.require_integer(key) : keys.read_integer(key).value_or(usual);
   };
   Config config;
   config.hidden_act = keys.read_text(defaults.hidden_act_key)

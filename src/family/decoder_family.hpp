@@ -1,5 +1,5 @@
 // Keys and tensors that most decoders of transformers share with Llama: keys of config.json, names and shapes of
-// tensors, and the computation. A family's file gives the differences.
+// tensors, and the computation. A family's file has the differences.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight
 inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
 inline constexpr std::string_view kDecoderLayers = "model.layers.";
 inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "layers.", "lm_head."};
-// The names of a decoder that was saved without its output begin in another way.
+// The names of a decoder that was saved without its output lack the prefix "model.".
 inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};
 
 // The text model of a multimodal directory has its own object in config.json, and its own beginnings of names.
@@ -99,14 +99,14 @@ inline constexpr std::array kLlamaLayer =
     join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
                 kPostAttentionNorm, kMlpRows, make_mlp_biases(has_mlp_bias));
 
-// Returns Family::followed of every family that make_decoder_plan() plans, and more keys.
+// Returns a list for Family::followed: the keys that make_decoder_plan() implements for every family, and `more`.
 template <std::size_t kCount>
 constexpr auto list_followed_keys(const std::string_view (&more)[kCount]) {
   return join_tables(kRopeObjects, std::to_array(more));
 }
 
-// Completes a family: sets the fields of the first four arguments, and the fields that most families share and `family`
-// leaves empty.
+// Returns `family` with the first four arguments and the fields that most decoders share. Keeps hidden_act and
+// convert_weights if `family` has them.
 constexpr Family make_decoder_family(std::string_view model_type, std::string_view transformers_class,
                                      std::string_view title, std::span<const TensorRow> layer, Family family) {
   family.model_type = model_type;
@@ -137,13 +137,13 @@ std::vector<Linear> make_qkv_plan(bool bias);
 // Returns the activation of that name in config.json. Throws unsupported for unknown names.
 ActivationKind find_activation(std::string_view name);
 
-// Returns the layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
+// Returns for each layer whether it has a window: by layer_types or, without that key, by `by_default`. Throws
 // invalid_file for a list of another length, and unsupported for other types.
 std::vector<bool> find_sliding_layers(const ConfigView& view,
                                       bool (*by_default)(const ConfigView& view, std::int64_t layer));
 
-// Gives the window to these layers, and no window to others. Throws invalid_file if there are such layers but no
-// window.
+// Sets the window of the layers for which `sliding` is true, and removes that of the others. Throws invalid_file if a
+// layer needs a window but the configuration has none.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
 
 inline bool is_even_layer(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
@@ -168,7 +168,7 @@ namespace axis {
 inline std::uint64_t local_experts(const ConfigView& view) {
   return static_cast<std::uint64_t>(read_size(view, "num_local_experts"));
 }
-// Returns the rows of one matrix that has those of gate and of up.
+// Returns the number of rows of a matrix that joins gate and up.
 inline std::uint64_t gate_and_up(const ConfigView& view) { return 2 * inner(view); }
 }  // namespace axis
 

@@ -42,12 +42,10 @@ struct Linear {
   friend bool operator==(const Linear&, const Linear&) = default;
 };
 
-// Describes a rotary embedding.
 struct RopePlan {
   std::vector<float> frequencies;  // one for each element in the first half of the rotated part of a head
   float factor = 1;                // scales the rotated part
-  // The frequencies of sequences of more than long_after tokens, for all of their tokens. If this is empty, they have
-  // no others.
+  // If a sequence has more than long_after tokens, these frequencies rotate all of its tokens. Empty: `frequencies` do.
   std::vector<float> long_frequencies = {};
   std::size_t long_after = 0;
 
@@ -109,7 +107,7 @@ struct DecoderPlan {
 
   std::vector<Linear> qkv;  // three matrices, or one of all three
   Linear o;
-  std::string_view q_norm = {};  // a weight as long as a head norms each head; a longer one all heads together
+  std::string_view q_norm = {};  // a weight of head_size normalizes each head, a longer one all heads together
   std::string_view k_norm = {};
   float attention_scale = 0;    // 0: 1 / sqrt(head_size)
   float attention_cap = 0;      // 0: none

@@ -30,7 +30,7 @@ void require_shape(const Tensor& tensor, const Shape& shape) {
     fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
 }
 
-std::string name_bias(const ExpertStack& stack) { return fmt::format("{}_bias", stack.name); }
+std::string format_bias_name(const ExpertStack& stack) { return fmt::format("{}_bias", stack.name); }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
   if (from == ExpertsStored::separate) return join(to);
   for (const ExpertStack& stack : stacks_) {
     add(stack.name, transpose_stack(stack));
-    add(name_bias(stack), require_tensor(name_bias(stack)));
+    add(format_bias_name(stack), require_tensor(format_bias_name(stack)));
   }
 }
 
@@ -63,7 +63,7 @@ const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
   return tensor;
 }
 
-// Turns [experts, out, in] into numbers [experts, in, out], and back.
+// Returns the numbers of a stack with its last two axes exchanged: [experts, in, out] for [experts, out, in].
 Tensor ExpertLayer::transpose_stack(const ExpertStack& stack) {
   return transpose_view(make_dense_numbers(find_stack(stack)));
 }
@@ -81,11 +81,11 @@ void ExpertLayer::separate(ExpertsStored from) {
     matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : transpose_stack(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)
-      fail(tensor, fmt::format("{} outputs, expected a multiple of {}, with those of {} in alternation", shape[1],
+      fail(tensor, fmt::format("{} outputs, expected a multiple of {}: those of {} alternate", shape[1],
                                stack.modules.size(), fmt::join(stack.modules, " and ")));
     if (shape[0] != matrices.front().shape[0])
       fail(tensor, fmt::format("{} experts, expected {}", shape[0], matrices.front().shape[0]));
-    const Tensor& bias = require_tensor(name_bias(stack));
+    const Tensor& bias = require_tensor(format_bias_name(stack));
     require_shape(bias, {shape[0], shape[1]});
     biases.push_back(make_dense_numbers(bias));
   }
@@ -118,20 +118,21 @@ void ExpertLayer::join(ExpertsStored to) {
   }
   for (const ExpertStack& stack : stacks_) {
     const Tensor all = collect_tensors(stack, "bias", {find_shape(stack)[0]});
-    add(name_bias(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
+    add(format_bias_name(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
   }
 }
 
-// Returns the tensors of the modules of one expert after the other. There is one expert at least.
+// Stacks the tensors with that ending: all modules of expert 0, then those of expert 1, ... Throws if a module of
+// expert 0 is missing.
 Tensor ExpertLayer::collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
   std::vector<Tensor> all;
-  const auto name = [&](std::size_t expert, std::string_view module, std::string_view last) {
+  const auto format_name = [&](std::size_t expert, std::string_view module, std::string_view last) {
     return fmt::format("{}.{}.{}", expert, module, last);
   };
-  for (std::size_t expert = 0; expert == 0 || find(name(expert, stacks_[0].modules[0], "weight")) != nullptr;
+  for (std::size_t expert = 0; expert == 0 || find(format_name(expert, stacks_[0].modules[0], "weight")) != nullptr;
        ++expert) {
     for (const std::string_view module : stack.modules) {
-      all.push_back(require_tensor(name(expert, module, ending)));
+      all.push_back(require_tensor(format_name(expert, module, ending)));
       require_shape(all.back(), shape);
     }
   }

@@ -1,4 +1,4 @@
-// The matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
+// Stacks or separates the matrices of a layer's experts (ExpertsStored), as lazy views.
 #pragma once
 
 #include <set>
@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// Describes a stack NAME of all experts' matrices, with biases NAME_bias, and the modules whose rows it has by turns:
-// expert 7 has 7.MODULE.weight and 7.MODULE.bias.
+// Describes a stack NAME of all experts' matrices, with biases NAME_bias. Its rows alternate between the modules. The
+// tensors of a separate expert are 7.MODULE.weight and 7.MODULE.bias.
 struct ExpertStack {
   std::string_view name;
   std::span<const std::string_view> modules;
@@ -23,13 +23,13 @@ struct ExpertStack {
 // Converts the experts of one layer of a model. Requires: model, stacks and `out` outlive it.
 class ExpertLayer {
  public:
-  // `prefix` is the beginning of the names above. Converted tensors go to `out`.
+  // `prefix` is the part of the tensors' names before the names above. convert() adds tensors to `out`.
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
-  // Makes the tensors of another form. Stacks [experts, out, in] in the layout of MXFP4 become separate blocks of
-  // MXFP4, which llama.cpp has, and these become such stacks, with the same codes. Blocks of other types stay blocks
-  // when such stacks are separated or joined. All other numbers become dense. Throws invalid_file (without path) for
-  // tensors that are missing or do not fit each other.
+  // Adds the layer's tensors in the form `to`. Codes of MXFP4 stay the same: a stack [experts, out, in] becomes
+  // separate matrices in blocks of MXFP4, as llama.cpp has them, and the reverse. Blocks of other types stay blocks
+  // between these two forms. All other numbers become dense. Throws invalid_file (without path) for tensors that are
+  // missing or do not fit each other.
   void convert(ExpertsStored from, ExpertsStored to);
 
   // Returns the tensors that were converted to others.

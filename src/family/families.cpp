@@ -65,7 +65,7 @@ std::string find_table_name(const Family& family, std::string_view name) {
   return std::string(name);
 }
 
-std::string list_known_families() {
+std::string format_family_names() {
   std::string text(kFamilies.front()->model_type);
   for (std::size_t i = 1; i < kFamilies.size(); ++i)
     text.append(i + 1 == kFamilies.size() ? " and " : ", ").append(kFamilies[i]->model_type);

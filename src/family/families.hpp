@@ -29,15 +29,15 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
 // Returns the table's spelling of a tensor's name; the name itself if it is not in the table.
 std::string find_table_name(const Family& family, std::string_view name);
 
-// Returns Family::find_experts_stored() of the model.
+// Returns how the model stores its experts: separate if its family has only one way.
 ExpertsStored find_experts_stored(const Model& model, const Family& family);
 // Returns Family::convert_weights() of the model's family; std::nullopt if the model stays as it is.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 
-// Returns "mistral, llama and tiny_llama": all of them, for messages.
-std::string list_known_families();
+// Returns the model_type of every family, for messages: "mistral, llama and tiny_llama".
+std::string format_family_names();
 
-// The rows of the table. A file's namespace has its name, so that each file may use the natural names.
+// The rows of the table. Each file has a namespace of its name, so the names in two files may be equal.
 
 namespace gemma {
 extern const Family kGemmaFamily;
@@ -52,10 +52,10 @@ namespace gpt_oss {
 extern const Family kGptOssFamily;
 }  // namespace gpt_oss
 
-// One architecture with two sets of defaults.
+// Mistral and Llama differ only in defaults and biases.
 namespace llama {
 extern const Family kMistralFamily;
-extern const Family kMistral3Family;  // Mistral as a text model
+extern const Family kMistral3Family;  // Mistral as the text model of a multimodal directory
 extern const Family kLlamaFamily;     // 1, 2 and 3
 }  // namespace llama
 namespace mixtral {

@@ -1,6 +1,6 @@
-// A Family has the properties of one architecture. Each has its own file; families.cpp lists all.
+// A Family has the properties of the models that one class of transformers computes. families.cpp lists all families.
 //
-// General code uses the row and never tests for a family by name.
+// General code reads these properties and never compares a family's name.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct ComputedTensor {
   std::string_view from;    // the key of config.json that implies it
 };
 
-// Describes another prefix that names of some tensors have in some checkpoints.
+// Describes a prefix of tensors' names, and another one that some checkpoints have in its place.
 struct NameBeginning {
   std::string_view canonical;
   std::string_view other;
@@ -63,8 +63,8 @@ struct Family {
   bool has_dropout = false;             // config.json always has the key
   std::string_view window_switch = {};  // sliding_window counts only when this key is true; empty: it always counts
 
-  // Its tensors. Names with one of these prefixes are weights: a weight that is not in the table makes it another
-  // model.
+  // The family's tensors. Names with one of these prefixes are weights: Poise does not run a model with a weight that
+  // the table lacks.
   TensorTable tensors = {};
   std::span<const std::string_view> prefixes = {};
   std::span<const ComputedTensor> computed = {};
@@ -74,8 +74,8 @@ struct Family {
 
   // Returns how the model stores its experts. Null: every checkpoint has separate ones.
   ExpertsStored (*find_experts_stored)(const Model& model) = nullptr;
-  // Returns the model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes
-  // whose numbers are stored in another order. std::nullopt if it is stored like that already. Throws invalid_file
+  // Returns the model with its weights in the form that `reader` expects, as lazy views. With `numbers`, decodes codes
+  // whose numbers are stored in another order. std::nullopt if the weights have that form already. Throws invalid_file
   // (without path) for tensors that do not fit each other, and unsupported for a text model of another type than the
   // family's.
   std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kGelu = "gelu_pytorch_tanh";
 
-Config read_gemma(const ConfigKeys& keys) {
+Config read_gemma_config(const ConfigKeys& keys) {
   return read_decoder_config(keys, {.num_key_value_heads = 16,
                                     .head_dim = 256,
                                     .max_position_embeddings = 8192,
@@ -27,7 +27,7 @@ Config read_gemma(const ConfigKeys& keys) {
                                     .hidden_act = kGelu,
                                     .hidden_act_key = "hidden_activation"});
 }
-Config read_gemma2(const ConfigKeys& keys) {
+Config read_gemma2_config(const ConfigKeys& keys) {
   return read_decoder_config(keys, {.num_key_value_heads = 4,
                                     .head_dim = 256,
                                     .max_position_embeddings = 8192,
@@ -45,7 +45,7 @@ float read_theta(const ConfigKeys& keys, std::string_view kind, float by_default
   return object == nullptr ? by_default : ConfigKeys(*object, {}).read_rope_theta(by_default);
 }
 
-Config read_gemma3(const ConfigKeys& keys) {
+Config read_gemma3_config(const ConfigKeys& keys) {
   Config config = read_decoder_config(keys, {.hidden_size = 2304,
                                              .intermediate_size = 9216,
                                              .num_hidden_layers = 26,
@@ -79,14 +79,14 @@ DecoderPlan make_gemma_plan(const ConfigView& view) {
   return plan;
 }
 
-// Returns a soft cap; 0 for none, which null means, too.
+// Returns a soft cap. 0 and null mean that there is no cap; `by_default` replaces an absent key.
 float read_soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
   const float cap = keys.read_number(key).value_or(keys.is_absent(key) ? by_default : 0.0F);
   return cap == 0 ? 0.0F : read_positive_number(view, key, by_default);
 }
 
-void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logit_cap) {
+void set_gemma2_fields(DecoderPlan& plan, const ConfigView& view, float cap, float logit_cap) {
   plan.attention_post_norm = "post_attention_layernorm";
   plan.mlp_norm = "pre_feedforward_layernorm";
   plan.mlp_post_norm = "post_feedforward_layernorm";
@@ -97,7 +97,7 @@ void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logi
 
 DecoderPlan plan_gemma2(const ConfigView& view) {
   DecoderPlan plan = make_gemma_plan(view);
-  set_gemma2(plan, view, 50, 30);
+  set_gemma2_fields(plan, view, 50, 30);
   set_windows(plan, view, find_sliding_layers(view, is_even_layer));
   return plan;
 }
@@ -106,7 +106,8 @@ bool is_sliding_by_default(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % std::max<std::int64_t>(1, view.keys().read_integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
-// Plans Gemma 3. Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
+// Plans Gemma 3. Newer files have an object for each kind of layers in rope_parameters. make_gemma_plan() cannot read
+// such objects, so it gets only the other keys.
 DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* scaling = find_rope_scaling(view);
   const Attributes* full = get_member<Attributes>(scaling, "full_attention");
@@ -123,7 +124,7 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
       read_theta(view.keys(), "sliding_attention", read_positive_number(view, "rope_local_base_freq", 10000));
   plan.ropes.push_back(make_rope_plan(view, local, {.theta = local_theta}));
   plan.rope_divisors = {};
-  set_gemma2(plan, view, 0, 0);
+  set_gemma2_fields(plan, view, 0, 0);
   plan.q_norm = "self_attn.q_norm";
   plan.k_norm = "self_attn.k_norm";
   set_windows(plan, view, find_sliding_layers(view, is_sliding_by_default));
@@ -151,17 +152,17 @@ constexpr std::array kFollowedByGemma3 =
 
 constexpr Family kGemmaFamily = make_decoder_family(
     "gemma", "GemmaForCausalLM", "Gemma", kGemmaLayer,
-    {.hidden_act = kGelu, .read_config = read_gemma, .plan = make_gemma_plan, .followed = kFollowedByGemma});
+    {.hidden_act = kGelu, .read_config = read_gemma_config, .plan = make_gemma_plan, .followed = kFollowedByGemma});
 constexpr Family kGemma2Family = make_decoder_family(
     "gemma2", "Gemma2ForCausalLM", "Gemma 2", kGemma2Layer,
-    {.hidden_act = kGelu, .read_config = read_gemma2, .plan = plan_gemma2, .followed = kFollowedByGemma2});
+    {.hidden_act = kGelu, .read_config = read_gemma2_config, .plan = plan_gemma2, .followed = kFollowedByGemma2});
 constexpr Family kGemma3TextFamily = make_decoder_family(
     "gemma3_text", "Gemma3ForCausalLM", "Gemma 3", kGemma3Layer,
-    {.hidden_act = kGelu, .read_config = read_gemma3, .plan = plan_gemma3, .followed = kFollowedByGemma3});
+    {.hidden_act = kGelu, .read_config = read_gemma3_config, .plan = plan_gemma3, .followed = kFollowedByGemma3});
 constexpr Family kGemma3Family =
     make_decoder_family("gemma3", "Gemma3ForConditionalGeneration", "Gemma 3", kGemma3Layer,
                         {.hidden_act = kGelu,
-                         .read_config = read_gemma3,
+                         .read_config = read_gemma3_config,
                          .nested = kTextConfig,
                          .text_type = "gemma3_text",
                          .plan = plan_gemma3,

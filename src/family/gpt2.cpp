@@ -1,7 +1,7 @@
-// Keys and defaults: GPT2Config of transformers. Learned positions, layer norms with a bias, matrices [in, out], q, k
-// and v as columns of one matrix, a feed-forward network without gate, and an embedding tied to the output.
+// Keys and defaults: GPT2Config of transformers. GPT-2 has learned positions, layer norms with a bias, matrices [in,
+// out], q, k and v as columns of one matrix, a feed-forward network without gate, and an embedding tied to the output.
 //
-// A configuration that Poise wrote has the hyperparameters under the names of other families.
+// Poise writes the hyperparameters under the names that other families have, so both names are valid.
 #include "family/families.hpp"
 
 #include <array>

@@ -1,7 +1,7 @@
 // Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that
 // takes its share of the attention and has no value; every other layer has a window; and each token uses
-// num_experts_per_tok of num_local_experts, with a clamped activation. expert_stacks.hpp describes how these are
-// stored.
+// num_experts_per_tok of num_local_experts, with a clamped activation. expert_stacks.hpp describes how files store the
+// experts.
 #include <algorithm>
 #include <array>
 #include <map>

@@ -25,13 +25,13 @@ Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   return config;
 }
 
-Config read_qwen2(const ConfigKeys& keys) {
+Config read_qwen2_config(const ConfigKeys& keys) {
   return read_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096});
 }
-Config read_qwen3(const ConfigKeys& keys) {
+Config read_qwen3_config(const ConfigKeys& keys) {
   return read_config(keys, {.head_dim = 128, .max_position_embeddings = 32768, .sliding_window = 4096});
 }
-Config read_qwen3_moe(const ConfigKeys& keys) {
+Config read_qwen3_moe_config(const ConfigKeys& keys) {
   return read_config(keys, {.num_key_value_heads = 4, .max_position_embeddings = 32768, .sliding_window = 4096});
 }
 
@@ -141,17 +141,17 @@ constexpr std::array kFollowedByQwen3Moe =
 }  // namespace
 
 constexpr Family kQwen2Family = make_decoder_family("qwen2", "Qwen2ForCausalLM", "Qwen2", kQwen2Layer,
-                                                    {.read_config = read_qwen2,
+                                                    {.read_config = read_qwen2_config,
                                                      .plan = plan_qwen2,
                                                      .followed = kFollowedByQwen2,
                                                      .window_switch = "use_sliding_window"});
 constexpr Family kQwen3Family = make_decoder_family("qwen3", "Qwen3ForCausalLM", "Qwen3", kQwen3Layer,
-                                                    {.read_config = read_qwen3,
+                                                    {.read_config = read_qwen3_config,
                                                      .plan = plan_qwen3,
                                                      .followed = kFollowedByQwen3,
                                                      .window_switch = "use_sliding_window"});
 constexpr Family kQwen3MoeFamily = make_decoder_family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3 MoE", kQwen3MoeLayer,
-                                                       {.read_config = read_qwen3_moe,
+                                                       {.read_config = read_qwen3_moe_config,
                                                         .faults = find_moe_faults,
                                                         .plan = plan_qwen3_moe,
                                                         .followed = kFollowedByQwen3Moe,

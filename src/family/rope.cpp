@@ -1,4 +1,4 @@
-// Types of scaling as in modeling_rope_utils.py of transformers. Frequencies are computed in float64.
+// Types of scaling as in modeling_rope_utils.py of transformers. Poise computes frequencies in float64.
 #include "family/rope.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Rope {
   double theta;
   std::int64_t usual_positions;  // the positions of the original training; 0 for the current ones
 
-  double require(std::string_view key) const {
+  double require_number(std::string_view key) const {
     const auto number = scaling.read_number(key);
     if (!number) refuse(fmt::format("rope_scaling: {} is missing", key));
     return static_cast<double>(*number);
@@ -40,15 +40,15 @@ struct Rope {
     if (!(number > 0)) refuse(fmt::format("rope_scaling: {} is {}, expected more than 0", key, number));
     return number;
   }
-  double require_factor() const { return require_positive("factor", require("factor")); }
+  double require_factor() const { return require_positive("factor", require_number("factor")); }
 
   // Returns the i-th frequency. Requires: i < size / 2.
   double compute_frequency(std::size_t i) const {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
 
-  // Returns the positions of the original training, if file or family give them. The top-level key counts before the
-  // nested one.
+  // Returns the positions of the original training, if file or family has them. The top-level key takes precedence over
+  // the nested one.
   std::optional<double> find_stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().read_integer(kKey);
@@ -61,6 +61,7 @@ struct Rope {
     return find_stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
 
+  // Returns change(i, compute_frequency(i)) for each i.
   template <typename F>
   std::vector<float> compute_frequencies(F&& change) const {
     std::vector<float> result;
@@ -93,8 +94,8 @@ RopePlan plan_dynamic(const Rope& rope) {
 // are interpolated.
 RopePlan plan_llama3(const Rope& rope) {
   const double factor = rope.require_factor();
-  const double low = rope.require_positive("low_freq_factor", rope.require("low_freq_factor"));
-  const double high = rope.require_positive("high_freq_factor", rope.require("high_freq_factor"));
+  const double low = rope.require_positive("low_freq_factor", rope.require_number("low_freq_factor"));
+  const double high = rope.require_positive("high_freq_factor", rope.require_number("high_freq_factor"));
   if (high <= low)
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.find_original_positions();
@@ -116,15 +117,15 @@ RopePlan plan_yarn(const Rope& rope) {
                                 : compute_yarn_attention(factor);
   const auto said = rope.scaling.read_number("attention_factor");
 
-  // These are the indices between which frequencies change from unchanged ones to ones divided by the factor.
-  const auto find_index_of = [&](std::string_view key, double usual_rotations) {
+  // Frequencies below index `low` stay, those above `high` are divided by the factor, and those between blend.
+  const auto compute_index = [&](std::string_view key, double usual_rotations) {
     const double rotations = rope.require_positive(
         key, static_cast<double>(rope.scaling.read_number(key).value_or(static_cast<float>(usual_rotations))));
     return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
-  double low = find_index_of("beta_fast", kYarnBetaFast);
-  double high = find_index_of("beta_slow", kYarnBetaSlow);
+  double low = compute_index("beta_fast", kYarnBetaFast);
+  double high = compute_index("beta_slow", kYarnBetaSlow);
   if (rope.scaling.read_boolean("truncate").value_or(true)) {
     low = std::floor(low);
     high = std::ceil(high);

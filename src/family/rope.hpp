@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Describes how a family's rotary embeddings differ from config.json's keys.
+// Holds settings of rotary embeddings that depend on the family or the kind of layers.
 struct RopeOptions {
   float theta = 10000;
   bool partial = false;                 // follows partial_rotary_factor
@@ -17,14 +17,14 @@ struct RopeOptions {
   std::int64_t original_positions = 0;  // default of original_max_position_embeddings; 0: max_position_embeddings
 };
 
-// Returns the default attention factor of yarn: 1 + 0.1 scale ln(factor).
+// Returns the default attention factor of yarn: 1 + 0.1 scale ln(factor), or 1 if factor <= 1.
 double compute_yarn_attention(double factor, double scale = 1);
 
-// The default numbers of rotations within the original positions between which yarn blends.
+// By default, yarn blends the frequencies that make between 1 and 32 rotations in the original positions.
 inline constexpr double kYarnBetaFast = 32;
 inline constexpr double kYarnBetaSlow = 1;
 
-// Returns the object of config.json with the scaling, or null.
+// Returns the last of kRopeObjects that config.json has, or null.
 const Attributes* find_rope_scaling(const ConfigView& view);
 
 // Returns the plan of the rotation. Throws unsupported for keys that Poise does not implement, and invalid_file for

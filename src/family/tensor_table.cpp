@@ -129,7 +129,7 @@ std::optional<NumberedName> TensorTable::split_layer_name(std::string_view name)
   return name.starts_with(layers) ? split_number(name.substr(layers.size())) : std::nullopt;
 }
 
-std::optional<DecoderPlan> find_known_plan(const Model& model) {
+std::optional<DecoderPlan> make_known_plan(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
   const Family& family = find_family_or_llama(model);

@@ -1,4 +1,4 @@
-// A TensorTable lists the weights of an architecture: their names and shapes, in canonical order.
+// A TensorTable lists the weights of a family: their names and shapes, in canonical order.
 #pragma once
 
 #include <array>
@@ -26,14 +26,14 @@ struct NumberedName {
   std::int32_t number;
   std::string_view rest;
 };
-// Splits "17.self_attn.q_proj.weight". Returns std::nullopt without a number, or with leading zeros.
+// Splits "17.self_attn.q_proj.weight" at its first dot. Returns std::nullopt without a number, or with leading zeros.
 std::optional<NumberedName> split_number(std::string_view name);
 
 // Returns the length of an axis, or a number of tensors. Requires: a checked configuration.
 using Length = std::uint64_t (*)(const ConfigView& view);
 using Needed = bool (*)(const ConfigView& view);
 
-// The lengths that most architectures have.
+// The lengths that most families have.
 namespace axis {
 inline std::uint64_t vocabulary(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.vocab_size); }
 inline std::uint64_t positions(const ConfigView& view) {
@@ -75,8 +75,8 @@ struct TensorTable {
   std::vector<ExpectedTensor> list_after_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> list_all(const ConfigView& view) const;
 
-  // Each function returns true if a tensor may be in any model of the family, or in a model with that configuration.
-  // The number of layers does not matter.
+  // Returns true if some model of the family, or some model with this configuration, has a tensor of that name. Does
+  // not compare a layer's number with num_hidden_layers.
   bool has(std::string_view name) const;
   bool has(std::string_view name, const ConfigView& view) const;
   // Returns the shape of that weight in a model of this configuration; std::nullopt if it has none of this name.
@@ -89,9 +89,9 @@ struct TensorTable {
 
 struct DecoderPlan;
 
-// Returns the plan of the model's family. std::nullopt without a family, and if Family::plan() refuses the
-// configuration.
-std::optional<DecoderPlan> find_known_plan(const Model& model);
+// Returns the plan of the model's family. std::nullopt without a configuration, for an unknown family, and if
+// check_config() or Family::plan() refuses the configuration.
+std::optional<DecoderPlan> make_known_plan(const Model& model);
 
 // Returns true for a matrix that is stored [in, out], not [out, in] as in most families. `matrix` is its name in the
 // family's table.

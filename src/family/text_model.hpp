@@ -9,9 +9,9 @@
 
 namespace poise {
 
-// Implements Family::convert_weights() for families whose weights are stored in one way. Keeps only the text model of a
-// configuration with text_config and drops the other tensors; changes the prefixes of names to the table's. Returns
-// std::nullopt for other readers, or if all stays as it is.
+// Implements Family::convert_weights() for families whose weights are stored in one way. For llama.cpp, keeps only the
+// text model of a configuration with text_config, and changes the prefixes of names to those of the family's table.
+// Returns std::nullopt for other readers, or if all stays as it is.
 std::optional<ConvertedWeights> keep_text_model(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

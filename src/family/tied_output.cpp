@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kTied = "tie_word_embeddings";
 
-// Returns the name that the file would have given the embedding: spelled as its other tensors are.
-std::string spell_embedding(const Model& model, const Family& family) {
+// Returns the embedding's name with the prefix that the model's other tensors have.
+std::string make_embedding_name(const Model& model, const Family& family) {
   for (const auto& [canonical, other] : family.spellings) {
     if (other.empty() || !family.embedding.starts_with(canonical)) continue;
     const auto has_prefix = [prefix = other](const Tensor& tensor) { return tensor.name.starts_with(prefix); };
@@ -97,7 +97,7 @@ std::optional<Model> resolve_tied_output(const Model& model) {
     resolved.warnings.push_back({Severity::warning, std::move(text), model.origin.path.string(), std::nullopt});
   };
   const Tensor* embedding = find_weight(model, family, family.embedding);
-  if (embedding == nullptr) return copy_model(model, nullptr, output, spell_embedding(model, family));
+  if (embedding == nullptr) return copy_model(model, nullptr, output, make_embedding_name(model, family));
   if (have_same_numbers(*embedding, *output)) {
     Model resolved = copy_model(model, output);
     if (!share_bytes(*embedding, *output))

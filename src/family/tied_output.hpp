@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// Returns the model as its stored matrices have it, if its configuration ties the output to the embedding and the
-// output matrix is stored. std::nullopt: it stays as it is.
+// Corrects a model whose configuration ties the output to the embedding, but which stores an output matrix. Returns
+// std::nullopt for other models.
 //
 //   the output matrix alone      it becomes the embedding
 //   both, with equal numbers     the output matrix is left out, with a warning if the file stores it a second time
@@ -19,7 +19,8 @@ namespace poise {
 // Reads the numbers of both up to the first difference.
 std::optional<Model> resolve_tied_output(const Model& model);
 
-// Sets tie_word_embeddings to false wherever the configuration has it. Requires: model.config.
+// Sets tie_word_embeddings to false in config and, unless it is empty, in config_json and its nested object. Requires:
+// model.config.
 void untie_output(ModelHeader& model);
 
 // Returns the model with the embedding as its output matrix, too, for readers that require one. std::nullopt if the

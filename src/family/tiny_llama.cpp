@@ -38,12 +38,12 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
 constexpr std::array kLast = std::to_array<TensorRow>({{kOutput, {axis::hidden, axis::vocabulary}}});
 
 Config read_config(const ConfigKeys& keys) {
-  Config config = make_tiny_llama_config({.model_dim = keys.require("hidden_size"),
-                                          .layers = keys.require("num_hidden_layers"),
-                                          .heads = keys.require("num_attention_heads"),
-                                          .ffn_hidden_dim = keys.require("intermediate_size"),
-                                          .positions = keys.require("max_position_embeddings"),
-                                          .vocabulary = keys.require("vocab_size"),
+  Config config = make_tiny_llama_config({.model_dim = keys.require_integer("hidden_size"),
+                                          .layers = keys.require_integer("num_hidden_layers"),
+                                          .heads = keys.require_integer("num_attention_heads"),
+                                          .ffn_hidden_dim = keys.require_integer("intermediate_size"),
+                                          .positions = keys.require_integer("max_position_embeddings"),
+                                          .vocabulary = keys.require_integer("vocab_size"),
                                           .dropout = keys.read_number("dropout").value_or(0.0F)});
   config.hidden_act = keys.read_text("hidden_act").value_or(config.hidden_act);
   config.rms_norm_eps = keys.read_number("rms_norm_eps").value_or(config.rms_norm_eps);
@@ -52,8 +52,7 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-// Checks what the family fixes: the activation, one key and value head per query head, heads that divide the dimension,
-// and so on.
+// Returns the values that differ from those that every Tiny Llama has, one sentence each.
 std::vector<std::string> find_faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;

@@ -170,7 +170,7 @@ class Extraction {
         throw Error(ErrorKind::bad_argument, "this is not a model: expected a base and a model that was made from it",
                     model->origin.path.string());
     }
-    plan_ = find_known_plan(base_);
+    plan_ = make_known_plan(base_);
     is_tied_ = base_.config && base_.config->tie_word_embeddings;
     adapter_.base_model = base.string();
   }

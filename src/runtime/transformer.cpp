@@ -54,7 +54,7 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   // The type is empty if the file does not name it; then the family follows from names and shapes of tensors.
   const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
-    refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, list_known_families()));
+    refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, format_family_names()));
   require_config_and_tensors(model);
   const Family& family = find_family_or_llama(model);
   refuse_if_any(model, list_ignored_effects(model));

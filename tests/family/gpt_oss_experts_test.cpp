@@ -222,7 +222,7 @@ TEST(GptOssExperts, StackedTensorsThatDoNotFitEachOtherAreNamed) {
   const Case cases[] = {
       {"fewer experts", other("down_proj", {2, kInner, kHidden}), "down_proj: 2 experts, expected 3"},
       {"an odd number of outputs", other("gate_up_proj", {kCount, kHidden, 2 * kInner - 1}),
-       "gate_up_proj: 127 outputs, expected a multiple of 2, with those of gate_proj and up_proj in alternation"},
+       "gate_up_proj: 127 outputs, expected a multiple of 2: those of gate_proj and up_proj alternate"},
       {"two dimensions", other("down_proj", {kInner, kHidden}), "its shape is [64, 32], expected 3 dimensions"},
       {"biases for fewer experts", other("gate_up_proj_bias", {2, 2 * kInner}),
        "gate_up_proj_bias: its shape is [2, 128], expected [3, 128]"},

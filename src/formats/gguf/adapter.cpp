@@ -270,7 +270,7 @@ class AdapterMaker {
   // reads the A of an embedding transposed, and stops when the embedding is the output matrix, too.
   void require_applied_matrices() const {
     const bool is_tied = base_.config->tie_word_embeddings;
-    const std::optional<DecoderPlan> plan = find_known_plan(base_);
+    const std::optional<DecoderPlan> plan = make_known_plan(base_);
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
       const std::string name = find_table_name(family_, matrix.name);
       std::string_view reason;

@@ -43,7 +43,7 @@ class Reading {
   // `base` is the model to change, or null if it is unknown.
   Reading(const Model& file, const Attributes& keys, const Model* base)
       : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
-    if (base != nullptr) plan_ = find_known_plan(*base);
+    if (base != nullptr) plan_ = make_known_plan(*base);
   }
 
   Adapter read() {

@@ -35,7 +35,7 @@ class Making {
  public:
   Making(const Adapter& adapter, const Model& base)
       : adapter_(adapter), base_(base), family_(find_family_or_llama(base)) {
-    if (const auto plan = find_known_plan(base)) positions_ = plan->positions;
+    if (const auto plan = make_known_plan(base)) positions_ = plan->positions;
   }
 
   Model make() {

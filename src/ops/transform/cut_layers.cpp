@@ -152,7 +152,7 @@ constexpr std::array kLayerKeys =
                               {"mlp_only_layers", describe_layers_without_experts, "decoder_sparse_step"}});
 
 std::optional<std::vector<LayerPlan>> plan_layers(const Model& model) {
-  const auto plan = find_known_plan(model);
+  const auto plan = make_known_plan(model);
   return plan ? std::optional(plan->layers) : std::nullopt;
 }
 
