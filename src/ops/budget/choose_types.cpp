@@ -83,7 +83,8 @@ class TypeChooser {
     const MatrixTypes smallest = make_types(selection.select(0));
     const OutputSize least = measure_output(&smallest);
     require_possible(least);
-    // Of the rest, the header may depend on the types, and equal tensors may be stored once: the choice is checked.
+    // The header may depend on the types, and a format may store equal tensors once. So each choice is measured, and
+    // the room shrinks until a choice fits.
     fixed_ = subtract(count_bytes(least), selection.least_bytes());
     std::uint64_t room = count_allowed(least);
     for (;;) {
@@ -91,7 +92,7 @@ class TypeChooser {
       BudgetedTypes result{make_types(chosen), {}};
       const OutputSize size = measure_output(&result.types);
       if (fits(size) || room <= fixed_) {
-        result.choice = describe(selection, chosen, size);
+        result.choice = describe_choice(selection, chosen, size);
         return result;
       }
       room = subtract(room, std::max<std::uint64_t>(1, subtract(count_bytes(size), count_allowed(size))));
@@ -112,7 +113,7 @@ class TypeChooser {
     return {made.model, plan};
   }
 
-  // Returns the bytes that the budget limits, and how many there may be.
+  // The budget limits count_bytes() to count_allowed().
   std::uint64_t count_bytes(const OutputSize& size) const { return budget_.bytes ? *size.file : size.tensors; }
   std::uint64_t count_allowed(const OutputSize& size) const {
     if (budget_.bytes) return *budget_.bytes;
@@ -135,12 +136,12 @@ class TypeChooser {
                                                      bits, *budget_.bits_per_weight));
   }
 
-  // Finds the matrices whose type is open, as those that would become blocks, and measures their candidates.
+  // Finds the matrices whose type is open, which are those that could become blocks, and measures their candidates.
   void measure_matrices() {
     const MatrixTypes kept;
     Transformed own = transform(model_, target_, options_, &merged_, &kept);
     const FilePlan own_plan = plan_file_(own);
-    // A model that cannot run is refused before the samples are read.
+    // This call refuses a model that cannot run, before the samples are read.
     const DivergenceMeasure divergence = budget_.divergence ? budget_.divergence(own.model) : DivergenceMeasure();
     // Matrices that keep their type but get new codes, because an adapter changed their numbers.
     std::unordered_map<std::string_view, const QuantizedTensor*> codes;
@@ -201,7 +202,7 @@ class TypeChooser {
     tokens_ = divergence.tokens;
     MatrixTypes probed;
     for (const BudgetMatrix& matrix : matrices_) {
-      if (const auto probe = find_probe(matrix); probe) {
+      if (const auto probe = choose_probe(matrix); probe) {
         for (const std::string& name : matrix.names) probed.chosen.emplace(name, matrix.candidates[*probe].type);
       }
     }
@@ -217,7 +218,7 @@ class TypeChooser {
     for (std::size_t i = first; i < matrices_.size(); i += step) {
       const BudgetMatrix& matrix = matrices_[i];
       std::vector<Tensor> changed;
-      if (find_probe(matrix)) {
+      if (choose_probe(matrix)) {
         for (const std::string& name : matrix.names) changed.push_back(*made.model.find(name));
         divergences[i] = divergence.measure(changed);
       }
@@ -271,7 +272,7 @@ class TypeChooser {
     return types;
   }
 
-  // Returns the point of a choice. `size`: that of the output with the types `reference`.
+  // Returns the size and the error of a choice. `size` is the size of the output with the choice `reference`.
   BudgetChoice::Point make_point(const std::vector<std::size_t>& chosen, const std::vector<std::size_t>& reference,
                                  const OutputSize& size) const {
     BudgetChoice::Point point;
@@ -293,8 +294,8 @@ class TypeChooser {
     return point;
   }
 
-  BudgetChoice describe(const SizeSelection& selection, const std::vector<std::size_t>& chosen,
-                        const OutputSize& size) const {
+  BudgetChoice describe_choice(const SizeSelection& selection, const std::vector<std::size_t>& chosen,
+                               const OutputSize& size) const {
     constexpr double kStep = 0.5;  // bits per weight
     constexpr double kLastStep = 9;
     std::vector<std::vector<std::size_t>> choices = {selection.select(0), chosen, selection.select(UINT64_MAX)};

@@ -15,8 +15,8 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kSampleElements = 1 << 18;  // all of a smaller matrix
-constexpr std::uint64_t kMostColumns = 1 << 18;     // of a row, from its beginning: whole blocks
+constexpr std::uint64_t kSampleElements = 1 << 18;  // of a matrix; a smaller matrix is its own sample
+constexpr std::uint64_t kMostColumns = 1 << 18;     // a sample has the beginning of a longer row, in whole blocks
 
 // A budget chooses one of these types. The second list is for rows that large blocks do not fill.
 constexpr std::uint64_t kLargeBlock = 256;
@@ -39,8 +39,9 @@ struct SampledRows {
                   ? 0
                   : static_cast<std::size_t>(std::min(all, std::max<std::uint64_t>(1, kSampleElements / columns)))) {}
 
-  std::uint64_t find(std::size_t i) const {
-    // The product may need more than 64 bits.
+  // Returns the index in the matrix of the sample's i-th row.
+  std::uint64_t find_row(std::size_t i) const {
+    // all * i / count could overflow 64 bits.
     const std::uint64_t step = all / count;
     return step * i + all % count * i / count;
   }
@@ -62,7 +63,7 @@ struct Sample {
     }
     for (std::size_t i = 0; i < rows.count; ++i) {
       const auto row = std::span(numbers).subspan(i * rows.columns, rows.columns);
-      elements->read(rows.find(i) * rows.length * sizeof(float), std::as_writable_bytes(row));
+      elements->read(rows.find_row(i) * rows.length * sizeof(float), std::as_writable_bytes(row));
     }
   }
 
@@ -87,7 +88,7 @@ class SampleLoss {
   // Returns the weights of a row of the sample; null if there are none.
   const float* find_weights(std::size_t i) const {
     if (importance_ == nullptr) return nullptr;
-    const std::uint64_t row = sample_.is_beginning ? i : rows_.find(i);
+    const std::uint64_t row = sample_.is_beginning ? i : rows_.find_row(i);
     const std::uint64_t matrix = row / std::max<std::uint64_t>(1, rows_.all / matrices_);
     return importance_->data() + std::min(matrix, matrices_ - 1) * rows_.length;
   }

@@ -75,7 +75,7 @@ void set_weights(std::vector<BudgetMatrix>& matrices) {
   }
 }
 
-std::optional<std::size_t> find_probe(const BudgetMatrix& matrix) {
+std::optional<std::size_t> choose_probe(const BudgetMatrix& matrix) {
   std::optional<std::size_t> best;
   double least = 0;
   for (std::size_t i = 0; i < matrix.candidates.size(); ++i) {
@@ -92,7 +92,7 @@ std::optional<std::size_t> find_probe(const BudgetMatrix& matrix) {
 void set_weights(std::vector<BudgetMatrix>& matrices, std::span<const double> divergences) {
   double least = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const std::optional<std::size_t> probe = find_probe(matrices[i]);
+    const std::optional<std::size_t> probe = choose_probe(matrices[i]);
     matrices[i].weight = probe ? divergences[i] / matrices[i].candidates[*probe].error : 0;
     if (matrices[i].weight > 0 && (least == 0 || matrices[i].weight < least)) least = matrices[i].weight;
   }

@@ -54,7 +54,7 @@ TEST(WeighMatrices, ProbesTheErrorNextToTwoPercent) {
     BudgetMatrix matrix = make_matrix("a", {});
     for (const double error : errors) matrix.candidates.push_back({type("q4_k"), 1, error});
     matrix.candidates.push_back({std::nullopt, 2, 0.02});
-    return find_probe(matrix);
+    return choose_probe(matrix);
   };
   EXPECT_EQ(find({0.09, 0.021, 0.005}), 1U);
   EXPECT_EQ(find({0.06, 0.005}), 0U);  // by ratio
