@@ -27,7 +27,7 @@ class DeltaApplication {
   Model apply() {
     std::map<std::string_view, Tensor> tensors;
     for (const Tensor& tensor : base_.tensors()) tensors.emplace(tensor.name, tensor);
-    remove(tensors);
+    remove_tensors(tensors);
     for (const Tensor& tensor : delta_.tensors()) {
       if (tensor.layout.name() != kDeltaLayout) {
         tensors.insert_or_assign(tensor.name, tensor);
@@ -36,7 +36,7 @@ class DeltaApplication {
       const auto found = tensors.find(tensor.name);
       if (found == tensors.end())
         fail(fmt::format("tensor {}: the delta changes it, but the base has no such tensor", tensor.name));
-      change(found->second, tensor);
+      change_parts(found->second, tensor);
     }
     add_ordered(std::move(tensors));
     change_header();
@@ -61,9 +61,10 @@ class DeltaApplication {
     return *header;
   }
 
-  // Returns the header's list of that name; null if there is none.
+  // Returns the header's value of that key; null if there is none. `expected` describes T in the error for another
+  // type.
   template <typename T>
-  const T* find(std::string_view key, std::string_view expected) const {
+  const T* find_field(std::string_view key, std::string_view expected) const {
     const Value* const value = header_.find(key);
     if (value == nullptr) return nullptr;
     const T* const found = value->get_if<T>();
@@ -72,8 +73,8 @@ class DeltaApplication {
     return found;
   }
 
-  void remove(std::map<std::string_view, Tensor>& tensors) const {
-    const auto* const names = find<Value::Array>("removed", "a list of names");
+  void remove_tensors(std::map<std::string_view, Tensor>& tensors) const {
+    const auto* const names = find_field<Value::Array>("removed", "a list of names");
     if (names == nullptr) return;
     for (const Value& value : *names) {
       const auto* const name = value.get_if<std::string>();
@@ -84,7 +85,7 @@ class DeltaApplication {
   }
 
   // Replaces the bytes of the parts that the delta changes.
-  void change(Tensor& tensor, const Tensor& change) const {
+  void change_parts(Tensor& tensor, const Tensor& change) const {
     if (change.shape != tensor.shape)
       fail(fmt::format("tensor {}: the delta has the shape {}, and the base {}", tensor.name, to_string(change.shape),
                        to_string(tensor.shape)));
@@ -126,7 +127,7 @@ class DeltaApplication {
     std::vector<Tensor*> sorted;
     for (auto& [name, tensor] : tensors) sorted.push_back(&tensor);
     result_.reserve(sorted.size());
-    const auto* const order = find<Value::Array>("order", "a list of numbers");
+    const auto* const order = find_field<Value::Array>("order", "a list of numbers");
     if (order == nullptr) {
       for (Tensor* tensor : sorted) result_.add(std::move(*tensor));
       return;
@@ -142,7 +143,7 @@ class DeltaApplication {
   }
 
   void change_header() {
-    if (const auto* const list = find<Value::Array>("attributes", "a list of pairs")) {
+    if (const auto* const list = find_field<Value::Array>("attributes", "a list of pairs")) {
       Attributes attributes;
       for (const Value& value : *list) {
         const auto* const pair = value.get_if<Value::Array>();
@@ -152,7 +153,7 @@ class DeltaApplication {
       }
       result_.attributes = std::move(attributes);
     }
-    if (const auto* const types = find<Attributes>("attribute_types", "a map")) {
+    if (const auto* const types = find_field<Attributes>("attribute_types", "a map")) {
       result_.origin.attribute_types.clear();
       for (const auto& [key, type] : *types) {
         const auto* const text = type.get_if<std::string>();
@@ -170,7 +171,7 @@ class DeltaApplication {
   }
 
   void change_metadata() {
-    const auto* const texts = find<Attributes>("metadata", "a map");
+    const auto* const texts = find_field<Attributes>("metadata", "a map");
     if (texts == nullptr) return;
     Model parsed;
     parsed.origin.path = delta_.origin.path;

@@ -66,8 +66,8 @@ class XorPiece {
   std::vector<std::byte> base_;
 };
 
-// Copies the bytes that a plane and `out` have in common. The plane is bytes [at, at + length) of a part, and `out`
-// begins at byte `offset` of it. make(i) returns byte i of the plane.
+// Copies bytes [at, at + length) of a stored part to `out` as far as they are in it. `out` begins at byte `offset` of
+// the part. make(i) returns the i-th byte of the range.
 template <typename Make>
 void copy_overlap(std::uint64_t at, std::uint64_t length, std::uint64_t offset, std::span<std::byte> out,
                   const Make& make) {
@@ -127,7 +127,8 @@ class XorBlob final : public Blob {
   bool is_shuffled_;
 };
 
-// Collects the planes of changed elements: their gaps, then the bytes of their changes.
+// Collects the planes of changed elements: low bytes of the gaps, high bytes of the gaps, first bytes of the changes,
+// ...
 class SparsePlanes {
  public:
   explicit SparsePlanes(std::size_t word) : planes_(2 + word) {}
@@ -435,7 +436,7 @@ std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& me
   std::vector<SampleSizes> samples(pairs.size());
   std::size_t pair = 0;
   std::uint64_t group = 0;
-  const auto cut = [&](GroupWork& work) {
+  const auto begin_group = [&](GroupWork& work) {
     while (pair < pairs.size() && group == count_groups(pairs[pair].tuned->size() / pairs[pair].word)) {
       ++pair;
       group = 0;
@@ -445,8 +446,8 @@ std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& me
     work.group = group++;
     return true;
   };
-  const auto make = [&](GroupWork& work) { work.compare(pairs[work.pair]); };
-  const auto use = [&](GroupWork& work) {
+  const auto compare_group = [&](GroupWork& work) { work.compare(pairs[work.pair]); };
+  const auto add_group = [&](GroupWork& work) {
     PartChange& change = changes[work.pair];
     for (const std::uint32_t count : work.counts) change.changed += count;
     change.counts.insert(change.counts.end(), work.counts.begin(), work.counts.end());
@@ -457,7 +458,7 @@ std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& me
     const std::uint64_t begin = work.group * kDeltaGroup * parts.word;
     meter.advance(std::min(kDeltaGroup * parts.word, parts.tuned->size() - begin), parts.tensor);
   };
-  process_in_order<GroupWork>(cut, make, use);
+  process_in_order<GroupWork>(begin_group, compare_group, add_group);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (changes[i].changed > 0) changes[i].form = choose_form(pairs[i], changes[i], samples[i]);
     if (!changes[i].form.is_sparse) changes[i].counts = {};

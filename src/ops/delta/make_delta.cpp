@@ -151,17 +151,15 @@ class DeltaMaker {
           return part.role != "values" && part.dtype != DType::u64 && part.dtype != DType::u32;
         });
     if (has_narrow_indices)
-      throw Error(
-          ErrorKind::unsupported,
-          fmt::format("tensor {}: a delta stores it whole, which changes its type of indices: zTensor 2 has u32 "
-                      "and u64",
-                      tensor.name),
-          tuned_.origin.path.string());
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: a delta would store it whole, but zTensor 2 has only indices of u32 and u64",
+                              tensor.name),
+                  tuned_.origin.path.string());
     report_.changed.push_back({tensor.name, "whole", tensor.elements(), tensor.elements(), tensor.size_bytes()});
     delta_.add(tensor);
   }
 
-  // Adds a tensor whose first part is the pair `first`.
+  // Adds the changed parts of a tensor. `first` is the index of its first part in pairs_.
   void add_changed_tensor(const Tensor& tensor, std::size_t first) {
     Tensor stored{tensor.name, tensor.shape, TensorLayout::other(std::string(kDeltaLayout)), {}, {}};
     DeltaTensor row;
