@@ -56,8 +56,8 @@ bool has_byte_level(const Vocabulary& vocabulary) {
          has_step("normalizer", "normalizers");
 }
 
-// Describes the algorithm, and how tokens spell spaces, bytes and places in a word. Equal texts: tokens with the same
-// text mean the same.
+// Describes the algorithm, and how tokens spell spaces, bytes and places in a word. If the descriptions of two
+// vocabularies are equal, tokens with the same text mean the same in both.
 std::string describe_tokenizer(const Vocabulary& vocabulary) {
   if (vocabulary.kind == VocabularyKind::byte_pair) return "BPE of Tiny Llama";
   std::string text;
@@ -129,7 +129,7 @@ std::string join_pair(const std::pair<std::string_view, std::string_view>& pair,
   return std::string(pair.first).append(right);
 }
 
-// Returns the score minus 1, or the next lower number where float32 has none between.
+// Returns the score minus 1, or the next lower number if float32 rounds that to the same score.
 float find_lower_score(float score) {
   return std::min(score - 1, std::nextafter(score, std::numeric_limits<float>::lowest()));
 }
@@ -142,7 +142,7 @@ double read_score(const Vocabulary& vocabulary, std::size_t id) {
   return static_cast<double>(vocabulary.score(id));
 }
 
-// Adds the tokens of other vocabularies to one: first those that the algorithms make, then those that are found whole.
+// Adds the tokens of other vocabularies to one: first those that algorithms make of texts, then added tokens.
 class VocabularyUnion {
  public:
   explicit VocabularyUnion(const NamedVocabulary& own)
@@ -218,7 +218,7 @@ class VocabularyUnion {
                               other.model, format_count(ids.size(), "token"), own_.model));
     std::vector<float> scores(ids.size());
     if (by_score_) {
-      // Lower scores than those of all tokens before: merges of these come first.
+      // The new tokens get lower scores than the tokens before, so that merges to the latter come first.
       for (const std::size_t i : order_by_merges(other.vocabulary, ids))
         scores[i] = least_score_ = find_lower_score(least_score_);
     } else {
@@ -252,8 +252,8 @@ class VocabularyUnion {
     return order;
   }
 
-  // Appends the merges that make tokens which `own` lacks. Without merges that make its tokens, texts merge to these as
-  // before, and only then to the others.
+  // Appends the merges that make tokens which `own` lacks. Adds no merges that make tokens of `own`, so that texts
+  // merge to these as before, and only then to the new ones.
   void add_merges(const Vocabulary& other) {
     if (get_type(made_) != "BPE" && made_.kind != VocabularyKind::byte_pair) return;
     const TokenIndex index = index_tokens(made_);
@@ -363,8 +363,8 @@ JoinedVocabulary join_vocabularies(std::span<const NamedVocabulary> models, std:
       all.add(models[i]);
       if (!has_same_cuts(models[own].vocabulary, models[i].vocabulary))
         result.notes.push_back(
-            fmt::format("the tokenizer of {} normalizes or cuts texts otherwise; the result does it "
-                        "as that of {}",
+            fmt::format("the tokenizer of {} normalizes or cuts texts in another way than that of {}, which the result "
+                        "follows",
                         models[i].model, models[own].model));
     }
     Vocabulary joined = std::move(all).finish();
@@ -376,7 +376,7 @@ JoinedVocabulary join_vocabularies(std::span<const NamedVocabulary> models, std:
       ids = find_ids(models[i].vocabulary, result.vocabulary);
       continue;
     }
-    // Tokens of `own` keep their ids, those without a text and those with the text of another token, too.
+    // All tokens of `own` keep their ids, even those without a text or with the text of another token.
     ids.assign(result.vocabulary.size(), -1);
     std::iota(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(size), TokenId{0});
   }

@@ -13,7 +13,8 @@
 namespace poise {
 namespace {
 
-// Uses the recipe's type if no option asks for another one.
+// Returns the options with the recipe's type, if they ask for no other one. Throws bad_argument for options that merges
+// do not support.
 ConvertOptions complete_options(const MergeRecipe& recipe, ConvertOptions options) {
   const auto refuse = [](std::string_view option) {
     throw Error(ErrorKind::bad_argument,

@@ -55,7 +55,7 @@ struct Place {
 
 // Returns the place of a layer among `count` layers: 0 for the first, 1 for the last; 1 for a single layer, and for
 // layers beyond.
-double find_position(std::uint64_t layer, std::uint64_t count) {
+double compute_position(std::uint64_t layer, std::uint64_t count) {
   return count <= 1 ? 1 : std::min(1.0, static_cast<double>(layer) / static_cast<double>(count - 1));
 }
 
@@ -64,7 +64,7 @@ class ModelMerge {
   ModelMerge(const MergeRecipe& recipe, const ReadOptions& options)
       : recipe_(recipe), options_(options), method_(find_merge_method(recipe.method)) {
     check_recipe(recipe_, method_);
-    has_ranges_ = find_ranges();
+    has_ranges_ = has_layer_ranges();
     open_models();
     if (has_ranges_ || has_gradient(recipe_)) {
       for (const auto& [path, model] : models_) lists_.emplace(&*model, find_layers(*model));
@@ -78,10 +78,10 @@ class ModelMerge {
     made_ = Model(reference_->header());
     add_tensors();
     if (!faults_.empty()) throw Error(ErrorKind::invalid_file, format_faults(faults_), recipe_.file.string());
-    if (has_ranges_) count_layers();
+    if (has_ranges_) set_layer_keys();
     if (tokens_) tokens_->change_header(made_);
     add_origins();
-    warn();
+    add_warnings();
     MergedModels result;
     result.merged = {std::make_shared<const Model>(std::move(made_)), std::move(types_)};
     for (auto& [path, model] : models_) result.inputs.push_back(std::move(model));
@@ -92,7 +92,7 @@ class ModelMerge {
  private:
   // These functions open the models.
 
-  bool find_ranges() const {
+  bool has_layer_ranges() const {
     std::size_t with = 0;
     std::size_t all = 0;
     for (const MergeSlice& slice : recipe_.slices) {
@@ -141,13 +141,13 @@ class ModelMerge {
     try {
       return parse_layer_cut(model, "0:").list;
     } catch (const Error& error) {
-      refuse_recipe(recipe_, fmt::format("layers of {}: {}", show_name(model), error.message()));
+      refuse_recipe(recipe_, fmt::format("layers of {}: {}", format_path(model), error.message()));
     }
   }
 
   const Model& get_model(const MergeSource& source) const { return *models_.at(source.model); }
 
-  std::string show_name(const Model& model) const { return model.origin.path.string(); }
+  std::string format_path(const Model& model) const { return model.origin.path.string(); }
 
   void check_ranges() const {
     for (const MergeSlice& slice : recipe_.slices) {
@@ -177,8 +177,9 @@ class ModelMerge {
       if (!layer) {
         add_outside_layers(tensor);
       } else if (!has_ranges_) {
-        add(tensor.name, tensor.name,
-            {&recipe_.slices.front(), find_position(layer->number, list_->count), layer->number, std::nullopt});
+        add_merged_tensor(
+            tensor.name, tensor.name,
+            {&recipe_.slices.front(), compute_position(layer->number, list_->count), layer->number, std::nullopt});
       } else if (!std::exchange(has_layers, true)) {
         add_layers();
       }
@@ -190,7 +191,7 @@ class ModelMerge {
     const bool is_last = std::ranges::find(family.tensors.last, find_table_name(family, tensor.name),
                                            &TensorRow::name) != family.tensors.last.end();
     const MergeSlice& slice = is_last ? recipe_.slices.back() : recipe_.slices.front();
-    add(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
+    add_merged_tensor(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
   }
 
   // Returns the layer of the reference model whose configuration describes a layer of the slice.
@@ -202,7 +203,7 @@ class ModelMerge {
     if (number >= list_->count)
       refuse_recipe(recipe_, fmt::format("layer_range: layer {} of {} is not one of the {} layers of {}, whose "
                                          "configuration the result has; name another model as base_model",
-                                         number, source.model.string(), list_->count, show_name(*reference_)));
+                                         number, source.model.string(), list_->count, format_path(*reference_)));
     return number;
   }
 
@@ -214,13 +215,13 @@ class ModelMerge {
     for (const MergeSlice& slice : recipe_.slices) {
       const std::uint64_t count = slice.sources.front().layers->end - slice.sources.front().layers->begin;
       for (std::uint64_t layer = 0; layer < count; ++layer) {
-        const double position = find_position(layer, count);
+        const double position = compute_position(layer, count);
         const std::uint64_t described = find_reference_layer(slice, layer);
         const auto [begin, end] = layers.equal_range(described);
         for (auto it = begin; it != end; ++it) {
           const LayerName split = *list_->split(it->second->name);
-          add(fmt::format("{}{}{}", split.prefix, kept_.size(), split.rest), it->second->name,
-              {&slice, position, layer, split});
+          add_merged_tensor(fmt::format("{}{}{}", split.prefix, kept_.size(), split.rest), it->second->name,
+                            {&slice, position, layer, split});
         }
         kept_.push_back(described);
       }
@@ -234,29 +235,29 @@ class ModelMerge {
     return find_weight(model, find_family_or_llama(model), find_table_name(find_family_or_llama(*reference_), name));
   }
 
-  // Returns the tensor of a source that is merged. If its model lacks the tensor, adds a fault and returns null.
-  const Tensor* find(const Model& model, const std::string& name) {
+  // Returns a tensor, which then counts as used. Adds a fault and returns null if the model lacks it.
+  const Tensor* find_used(const Model& model, const std::string& name) {
     const Tensor* tensor = find_if_stored(model, name);
     if (tensor == nullptr) {
-      add_fault(faults_, fmt::format("{}: {} has no such tensor", name, show_name(model)));
+      add_fault(faults_, fmt::format("{}: {} has no such tensor", name, format_path(model)));
     } else {
       used_.insert(tensor);
     }
     return tensor;
   }
 
-  const Tensor* find_for(const MergeSource& source, const std::string& name, const Place& place) {
+  const Tensor* find_in_source(const MergeSource& source, const std::string& name, const Place& place) {
     const Model& model = get_model(source);
-    if (!place.name) return find(model, name);
-    return find(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(), source.layers->begin + place.layer,
-                                   place.name->rest));
+    if (!place.name) return find_used(model, name);
+    return find_used(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(),
+                                        source.layers->begin + place.layer, place.name->rest));
   }
 
-  // Adds a tensor of the result. `described` is its name in the reference model.
-  void add(std::string name, const std::string& described, const Place& place) {
+  // Merges a tensor and adds it to the result. `described` is its name in the reference model.
+  void add_merged_tensor(std::string name, const std::string& described, const Place& place) {
     const std::vector<const MergeSource*> sources = list_inputs(recipe_, *place.slice, method_);
     std::vector<const Tensor*> inputs;
-    for (const MergeSource* source : sources) inputs.push_back(find_for(*source, described, place));
+    for (const MergeSource* source : sources) inputs.push_back(find_in_source(*source, described, place));
     const Tensor* base = find_base(described, place);
     if (std::ranges::find(inputs, nullptr) != inputs.end() || (has_base() && base == nullptr)) return;
     const std::string type = describe_stored_type(base != nullptr ? *base : *inputs.front());
@@ -286,8 +287,8 @@ class ModelMerge {
     made_.add(std::move(merged));
   }
 
-  // Replaces tensors with a row for each token by those that have the rows of the result's tokens. Returns true if this
-  // is such a tensor.
+  // Arranges the rows of the inputs and the base in the order of the result's tokens, if they have a row for each
+  // token. Returns false for other tensors.
   bool arrange_tokens(const std::string& described, const Place& place, const std::vector<const MergeSource*>& sources,
                       std::vector<const Tensor*>& inputs, const Tensor*& base) {
     const auto axis = tokens_ && !place.name ? tokens_->find_axis(described) : std::nullopt;
@@ -322,7 +323,7 @@ class ModelMerge {
     return true;
   }
 
-  // Returns true if a tensor has its model's rows for tokens, and otherwise the shape of another tensor.
+  // Returns true if a tensor has a row for each of its model's tokens, and the shape of `other` apart from that axis.
   bool fits_rows(const TokenRows::Input& input, const Tensor& other, std::size_t axis) const {
     Shape shape = input.tensor->shape;
     if (axis >= shape.size() || shape[axis] != tokens_->count_rows(*input.model)) return false;
@@ -340,7 +341,7 @@ class ModelMerge {
     if (!has_base()) return nullptr;
     const auto& sources = place.slice->sources;
     const auto own = std::ranges::find(sources, recipe_.base, &MergeSource::model);
-    return own == sources.end() ? find(*reference_, described) : find_for(*own, described, place);
+    return own == sources.end() ? find_used(*reference_, described) : find_in_source(*own, described, place);
   }
 
   // Returns true if the inputs can be merged to the tensor; else adds faults. `sources` has the source of each input.
@@ -349,7 +350,7 @@ class ModelMerge {
     bool fits = true;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& tensor = *inputs[i];
-      const std::string model = show_name(get_model(*sources[i]));
+      const std::string model = format_path(get_model(*sources[i]));
       if (tensor.shape != own.shape) {
         // Models of other sizes differ in the other axis.
         const bool has_other_tokens = !tokens_ && is_embedding_or_output(name) && tensor.shape.size() == 2 &&
@@ -370,7 +371,7 @@ class ModelMerge {
 
   // These functions make the header.
 
-  void count_layers() {
+  void set_layer_keys() {
     LayerCut cut{*list_, kept_};
     cut.is_ascending = std::ranges::adjacent_find(kept_, std::greater_equal()) == kept_.end();
     cut_layer_keys(made_, cut);
@@ -384,7 +385,7 @@ class ModelMerge {
       made_.origin.size = saturating_add(made_.origin.size, model->origin.size);
       if (&*model == reference_) continue;
       for (Finding finding : model->warnings) {
-        if (finding.path.empty()) finding.path = show_name(*model);
+        if (finding.path.empty()) finding.path = format_path(*model);
         made_.warnings.push_back(std::move(finding));
       }
     }
@@ -392,26 +393,26 @@ class ModelMerge {
 
   void warn(std::string text) { made_.warnings.push_back({Severity::warning, std::move(text), {}, std::nullopt}); }
 
-  void warn() {
+  void add_warnings() {
     if (!copied_.empty())
       warn(fmt::format("tensor {}: the numbers are not floating-point, and stay those of {}", list_names(copied_, 1),
-                       show_name(*reference_)));
+                       format_path(*reference_)));
     for (const auto& [path, model] : models_) {
       std::vector<std::string> unused;
       for (const Tensor& tensor : model->tensors()) {
         const bool is_layer = has_ranges_ && lists_.at(&*model).split(tensor.name);
         if (!is_layer && !used_.contains(&tensor)) unused.push_back(tensor.name);
       }
-      if (!unused.empty() && takes_all(*model))
-        warn(fmt::format("{}: {} {} left out, because {} lacks {}", show_name(*model), list_names(unused),
-                         unused.size() == 1 ? "is" : "are", show_name(*reference_),
+      if (!unused.empty() && is_outer_source(*model))
+        warn(fmt::format("{}: {} {} left out, because {} lacks {}", format_path(*model), list_names(unused),
+                         unused.size() == 1 ? "is" : "are", format_path(*reference_),
                          unused.size() == 1 ? "it" : "them"));
     }
   }
 
-  // Returns true if all layers of the model may be merged: false for a model that has only the configuration, and for
-  // models of inner slices.
-  bool takes_all(const Model& model) const {
+  // Returns true if the model is a source of the first and the last slice: the merge should use all of its other
+  // tensors.
+  bool is_outer_source(const Model& model) const {
     const auto is_it = [&](const MergeSource& source) { return &get_model(source) == &model; };
     return std::ranges::any_of(recipe_.slices.front().sources, is_it) &&
            std::ranges::any_of(recipe_.slices.back().sources, is_it);

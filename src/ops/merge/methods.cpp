@@ -80,7 +80,9 @@ std::vector<double> compute_task_shares(const ParameterValues& values, const Inn
   return weights;
 }
 
-std::vector<double> compute_scale(const ParameterValues& values, const InnerProducts*) { return {values.get("scale")}; }
+std::vector<double> compute_passthrough_shares(const ParameterValues& values, const InnerProducts*) {
+  return {values.get("scale")};
+}
 
 // Returns sin((1 - t) a) / sin(a) and sin(t a) / sin(a), where a is the angle.
 std::vector<double> compute_arc_shares(double cosine, double t) {
@@ -158,7 +160,7 @@ class KarcherMean {
     }
   }
 
-  std::vector<double> find_shares(const InnerProducts& products, double most_rounds) const {
+  std::vector<double> compute_shares(const InnerProducts& products, double most_rounds) const {
     std::vector<double> shares(products.size());
     if (used_.empty()) return shares;
     std::vector<double> mean(used_.size(), 1.0 / static_cast<double>(used_.size()));
@@ -168,7 +170,7 @@ class KarcherMean {
     }
     scale(mean, 1 / compute_norm(mean));
     for (double round = 0; round < most_rounds; ++round) {
-      const std::vector<double> step = find_step(mean);
+      const std::vector<double> step = compute_step(mean);
       const double length = compute_norm(step);
       if (length < tolerance_) break;
       for (std::size_t i = 0; i < mean.size(); ++i)
@@ -181,8 +183,8 @@ class KarcherMean {
   }
 
  private:
-  // Returns the mean of the logarithms of the unit vectors at `mean`.
-  std::vector<double> find_step(const std::vector<double>& mean) const {
+  // Returns the mean of the tangent vectors at `mean` that point to the unit vectors.
+  std::vector<double> compute_step(const std::vector<double>& mean) const {
     std::vector<double> step(mean.size());
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const double cosine =
@@ -214,10 +216,10 @@ class KarcherMean {
 };
 
 std::vector<double> compute_karcher_shares(const ParameterValues& values, const InnerProducts* products) {
-  return KarcherMean(*products, values.get("tol")).find_shares(*products, values.get("max_iter"));
+  return KarcherMean(*products, values.get("tol")).compute_shares(*products, values.get("max_iter"));
 }
 
-std::string find_fault_of_della(const ParameterValues& values) {
+std::string find_della_fault(const ParameterValues& values) {
   for (std::size_t i = 0; i < values.models(); ++i) {
     const double density = values.get("density", i);
     const double epsilon = values.get("epsilon", i);
@@ -229,7 +231,7 @@ std::string find_fault_of_della(const ParameterValues& values) {
   return {};
 }
 
-Products choose_whole(const ParameterValues&) { return Products::whole; }
+Products choose_whole_products(const ParameterValues&) { return Products::whole; }
 
 constexpr MergeMethod kMethods[] = {
     {.name = "linear",
@@ -242,7 +244,7 @@ constexpr MergeMethod kMethods[] = {
      .least = 2,
      .most = 2,
      .parameters = kSlerp,
-     .products = choose_whole,
+     .products = choose_whole_products,
      .shares = compute_slerp_shares},
     {.name = "nuslerp",
      .description = "the same, by weights; of the differences from a base if there is one",
@@ -256,7 +258,7 @@ constexpr MergeMethod kMethods[] = {
      .description = "the mean direction of several models, on the sphere",
      .least = 2,
      .parameters = kKarcher,
-     .products = choose_whole,
+     .products = choose_whole_products,
      .shares = compute_karcher_shares},
     {.name = "model_stock",
      .description = "towards the mean, as far as the models agree",
@@ -293,20 +295,20 @@ constexpr MergeMethod kMethods[] = {
      .description = "task_arithmetic with small differences dropped more often than large ones",
      .base = Base::required,
      .parameters = kDella,
-     .fault = find_fault_of_della,
+     .fault = find_della_fault,
      .make_pruning = make_magnitude_pruning},
     {.name = "della",
      .description = "the same, where the models agree on the sign",
      .base = Base::required,
      .parameters = kDella,
-     .fault = find_fault_of_della,
+     .fault = find_della_fault,
      .make_pruning = make_magnitude_pruning,
      .elects_signs = true},
     {.name = "passthrough",
      .description = "the tensors of one model, or of another one for each slice",
      .most = 1,
      .parameters = kPassthrough,
-     .shares = compute_scale},
+     .shares = compute_passthrough_shares},
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ class Pruning {
   virtual bool needs_whole_rows() const { return false; }
 };
 
-// Describes the differences that are pruned: of input `model` of `inputs`.
+// Describes the differences to prune: those of the input with the index `model`.
 struct PrunedInput {
   const MergeInputs& inputs;
   std::size_t model;
@@ -169,8 +169,8 @@ struct MergeMethod {
   // Returns each input's share of the sum; with a base, of its difference from the base. Null: the second kind.
   std::vector<double> (*shares)(const ParameterValues& values, const InnerProducts* products) = nullptr;
 
-  // Makes the pruning of an input, which it may read for that; returns null if the input is not pruned. Null function:
-  // inputs are not pruned.
+  // Returns the pruning of an input, and may read the input for that; null if the values leave the input unchanged. A
+  // null function means that the method does not prune.
   std::unique_ptr<const Pruning> (*make_pruning)(const PrunedInput& input) = nullptr;
   bool elects_signs = false;
 };
@@ -194,8 +194,8 @@ struct TensorMerge {
 // that is infinite although no number of the inputs is.
 BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge);
 
-// Each function makes the result of one kind of methods: those that add models up, and those that add changes of the
-// base.
+// Each function makes the result of one kind of methods: make_sum_blob() of those that add models up, make_task_blob()
+// of those that add differences to the base.
 BlobPtr make_sum_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values);
 BlobPtr make_task_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values,
                        std::vector<std::uint64_t> keys);

@@ -79,7 +79,7 @@ class Selection {
     });
   }
 
-  // Counts how often value_of() returns each value, if it returns true with it.
+  // Counts how often value_of() returns each value together with true.
   template <typename ValueOf>
   Counts count_values(const ValueOf& value_of) const {
     oneapi::tbb::enumerable_thread_specific<Counts> locals([] { return Counts(kLow + 1); });

@@ -16,7 +16,7 @@ namespace {
 // Holds shares of the inputs: one for all elements, or for each row.
 struct Shares {
   std::vector<float> numbers;  // [rows, inputs]
-  std::uint64_t row_elements;  // the elements of a row, which share a share
+  std::uint64_t row_elements;  // the number of elements for which a share counts
 
   const float* get_row(std::uint64_t row, std::size_t count) const {
     return numbers.data() + static_cast<std::size_t>(row) * count;
@@ -24,7 +24,7 @@ struct Shares {
 };
 
 // Adds up products in 8 sums, which the compiler keeps in vectors.
-double multiply(std::span<const float> a, std::span<const float> b) {
+double compute_inner_product(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums = {};
   std::size_t i = 0;
@@ -53,7 +53,7 @@ class SumBlob final : public FloatBlob {
  protected:
   void compute_elements(std::uint64_t first, std::span<float> out) const override {
     const std::shared_ptr<const Shares> shares =
-        fixed_ ? fixed_ : kept_.get([this] { return std::make_shared<const Shares>(find_shares()); });
+        fixed_ ? fixed_ : kept_.get([this] { return std::make_shared<const Shares>(compute_shares_from_products()); });
     std::array<float, kBlockSize> base;
     std::array<float, kBlockSize> numbers;
     const auto base_numbers = std::span(base).first(inputs_.has_base() ? out.size() : 0);
@@ -66,14 +66,14 @@ class SumBlob final : public FloatBlob {
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       inputs_.read(i, first, base_numbers, input);
-      add(*shares, i, first, input, out);
+      add_input(*shares, i, first, input, out);
     }
   }
   void drop_caches() const override { kept_.release(); }
 
  private:
-  void add(const Shares& shares, std::size_t i, std::uint64_t first, std::span<const float> input,
-           std::span<float> out) const {
+  void add_input(const Shares& shares, std::size_t i, std::uint64_t first, std::span<const float> input,
+                 std::span<float> out) const {
     for (std::size_t done = 0; done < out.size();) {
       const std::uint64_t element = first + done;
       const std::uint64_t left = shares.row_elements - element % shares.row_elements;
@@ -94,7 +94,7 @@ class SumBlob final : public FloatBlob {
   }
 
   // Computes the shares from inner products, which reads all inputs.
-  Shares find_shares() const {
+  Shares compute_shares_from_products() const {
     const bool by_rows = products_ == Products::by_rows;
     const std::uint64_t unit = by_rows ? inputs_.row_elements() : MergeInputs::kChunk;
     std::vector<InnerProducts> units(static_cast<std::size_t>((inputs_.elements() + unit - 1) / unit),
@@ -113,7 +113,7 @@ class SumBlob final : public FloatBlob {
     return compute_shares(&all);
   }
 
-  // Adds the products of each `unit` elements to its own sums.
+  // Adds the products of every `unit` elements to one of `units`.
   void add_products(std::vector<InnerProducts>& units, std::uint64_t unit) const {
     using Buffer = std::vector<float>;
     oneapi::tbb::enumerable_thread_specific<Buffer> buffers;
@@ -128,7 +128,8 @@ class SumBlob final : public FloatBlob {
           InnerProducts& sums = units[static_cast<std::size_t>(first / unit)];
           for (std::size_t i = 0; i < count; ++i) {
             inputs_.read(i, first, base, get_input_row(i));
-            for (std::size_t j = 0; j <= i; ++j) sums.at(i, j) += multiply(get_input_row(i), get_input_row(j));
+            for (std::size_t j = 0; j <= i; ++j)
+              sums.at(i, j) += compute_inner_product(get_input_row(i), get_input_row(j));
           }
         },
         unit);

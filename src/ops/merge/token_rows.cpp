@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kKey = "tokenizer_source";
 constexpr std::string_view kIdEnd = "token_id";  // of keys such as bos_token_id
 
-std::string show_name(const Model& model) { return model.origin.path.string(); }
+std::string format_path(const Model& model) { return model.origin.path.string(); }
 
 // Lists the models of a recipe, each once: the reference, then the sources in order.
 std::vector<const Model*> list_models(const MergeRecipe& recipe, const TokenRows::Models& models,
@@ -63,7 +63,7 @@ const Model* find_source(const MergeRecipe& recipe, const TokenRows::Models& mod
 }
 
 // Returns the number of tokens, without unused ones at the end that only pad rows.
-std::size_t count_used(const Vocabulary& vocabulary) {
+std::size_t count_tokens_before_padding(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused && !is_special_id(vocabulary, size - 1)) --size;
   return size;
@@ -118,13 +118,13 @@ TokenRows::TokenRows(const MergeRecipe& recipe, const Models& models, const Mode
   std::vector<std::uint64_t> row_counts;
   std::size_t own = 0;
   for (const Model* model : all) {
-    const std::string option = fmt::format("{}: {}", kKey, show_name(*model));
+    const std::string option = fmt::format("{}: {}", kKey, format_path(*model));
     Model named(model->header());
     move_described_vocabulary(named, option);
     if (!named.vocabulary)
       refuse_recipe(recipe, fmt::format("{}: {} has no tokenizer, so its tokens are unknown; add its tokenizer files, "
                                         "or leave out {}",
-                                        kKey, show_name(*model), kKey));
+                                        kKey, format_path(*model), kKey));
     const std::vector<TokenAxis> axes = find_token_axes(*model, option);
     const std::uint64_t rows = count_token_rows(*model, axes, option);
     row_counts.push_back(rows);
@@ -137,16 +137,16 @@ TokenRows::TokenRows(const MergeRecipe& recipe, const Models& models, const Mode
       own = vocabularies.size();
       if (tokens > rows)
         notes_.push_back(fmt::format("{} has no rows for {} at the end; the result does not have them",
-                                     show_name(*model),
+                                     format_path(*model),
                                      format_count(tokens - static_cast<std::size_t>(rows), "token")));
-      const auto used = count_used(vocabulary);  // before the move: arguments have no order
+      const auto used = count_tokens_before_padding(vocabulary);  // before the move: arguments have no order
       vocabulary = keep_first_tokens(std::move(vocabulary), used);
       has_other_tokens_ = vocabulary.size() != tokens;
     }
-    vocabularies.push_back({show_name(*model), std::move(vocabulary)});
+    vocabularies.push_back({format_path(*model), std::move(vocabulary)});
   }
   const std::size_t size = vocabularies[own].vocabulary.size();
-  if (size == 0) refuse_recipe(recipe, fmt::format("{}: {} has no tokens", kKey, show_name(*source_)));
+  if (size == 0) refuse_recipe(recipe, fmt::format("{}: {} has no tokens", kKey, format_path(*source_)));
   JoinedVocabulary joined = join_vocabularies(vocabularies, own, recipe.tokenizer_source == "union");
   vocabulary_ = std::move(joined.vocabulary);
   has_other_tokens_ = has_other_tokens_ || vocabulary_.size() != size;
@@ -207,7 +207,7 @@ Tensor TokenRows::arrange(const Model& own, std::size_t axis, const std::vector<
     if (!has_float_elements(matrix))
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: {} has it as {}, and rows of tokens move only as numbers", matrix.name,
-                              show_name(*inputs[input].model), describe_stored_type(matrix)));
+                              format_path(*inputs[input].model), describe_stored_type(matrix)));
     matrices.push_back(axis == 0 ? matrix : transpose_view(make_dense_numbers(matrix)));
   }
   Shape shape = matrices.front().shape;
@@ -218,7 +218,7 @@ Tensor TokenRows::arrange(const Model& own, std::size_t axis, const std::vector<
 }
 
 void TokenRows::change_header(Model& made) const {
-  const std::string path = show_name(made);
+  const std::string path = format_path(made);
   for (const std::string& note : notes_) made.warnings.push_back({Severity::warning, note, {}, std::nullopt});
   move_described_vocabulary(made, kKey);
   made.vocabulary = vocabulary_;

@@ -1,4 +1,4 @@
-// Arranges the rows of the models of a merge by the tokens of its result: tokenizer_source of mergekit.
+// Arranges the rows of merged models by the tokens of the result (tokenizer_source of mergekit).
 #pragma once
 
 #include <cstddef>
@@ -40,9 +40,9 @@ class TokenRows {
     const Model* model;
     const Tensor* tensor;
   };
-  // Returns the tensor of `own` with the rows of the result's tokens. A row that the model lacks is that of the base;
-  // without a base, or if the base lacks it, too, it is the mean of those of the inputs; and if these lack it, that of
-  // the other models. Tensors whose rows stay keep their layout, others are float32. Throws unsupported, with the
+  // Returns the tensor of `own` with the rows of the result's tokens. If the model lacks a row, the base's row replaces
+  // it; if the base lacks it, too, the mean of the first `in_slice` inputs' rows; if these lack it, the mean of the
+  // other inputs' rows. Tensors whose rows stay keep their layout, others are float32. Throws unsupported, with the
   // tensor's name, if rows of other elements than numbers would move. Requires: `own` is one of the inputs. The first
   // `in_slice` inputs are those of the slice and of the base. Each model is there once. Shapes have count_rows() rows,
   // and are equal in the other axes.
@@ -60,7 +60,7 @@ class TokenRows {
   const Model* reference_;
   const Model* base_ = nullptr;    // null: the recipe has none
   const Model* source_ = nullptr;  // has the tokenizer
-  bool has_other_tokens_ = false;  // the vocabulary is not that of the source as it is
+  bool has_other_tokens_ = false;  // the vocabulary differs from that of the source
   Vocabulary vocabulary_;
   std::unordered_map<const Model*, Tokens> tokens_;
   std::unordered_map<std::string, std::size_t> axes_;  // of the reference

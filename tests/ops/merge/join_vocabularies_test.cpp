@@ -226,7 +226,8 @@ TEST(JoinVocabularies, NotesOtherCuts) {
   Vocabulary b = make_pipeline("BPE", {{"b"}});
   b.pipeline.set("normalizer", Attributes{{"type", "Lowercase"}});
   EXPECT_THAT(join(a, b).notes,
-              ElementsAre("the tokenizer of b normalizes or cuts texts otherwise; the result does it as that of a"));
+              ElementsAre("the tokenizer of b normalizes or cuts texts in another way than that of a, which the result "
+                          "follows"));
 }
 
 }  // namespace
