@@ -1,4 +1,4 @@
-// The step that casts elements to another floating-point type. A sparse tensor that stays sparse has its values cast.
+// This step casts elements to another floating-point type; of a tensor that stays sparse, the stored values.
 #include <algorithm>
 #include <span>
 
@@ -40,7 +40,7 @@ std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
   });
 }
 
-// The step that quantizes elements. An importance matrix may weigh the errors.
+// This step quantizes elements. An importance matrix may weigh the errors.
 
 namespace {
 
@@ -88,14 +88,14 @@ class Quantize final : public Step {
   }
 
  private:
-  // Throws if there are no weights, and the type is too small to do without.
+  // Throws unsupported if there are no weights, but the type needs them.
   Importance find_importance(TensorPlan& plan, const BlockType& type) {
     Importance weights = find_weights(plan);
     if (weights != nullptr || !type.needs_importance || is_embedding_or_output(plan.tensor.name)) return weights;
     const auto why = matrix_ ? "the importance matrix has none for it" : "there is no importance matrix";
     throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: {} needs weights of its columns, and {}, which measure_imatrix() or "
-                            "`poise imatrix` makes",
+                fmt::format("tensor {}: {} needs weights of its columns, and {}; make one with measure_imatrix() or "
+                            "`poise imatrix`",
                             plan.tensor.name, type.name, why))
         .with({.kind = Remedy::Kind::keep, .value = "q4_k", .tensor = plan.tensor.name});
   }
@@ -142,7 +142,7 @@ class Quantize final : public Step {
   const Format& target_;
   std::string model_type_;
   std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
-  bool expects_use_;                                // false while a budget makes no matrix blocks
+  bool expects_use_;                                // false until a budget makes a matrix blocks
   bool is_used_ = false;
 };
 
@@ -152,8 +152,7 @@ std::unique_ptr<Step> make_quantize_step(const Conversion& conversion) {
   return std::make_unique<Quantize>(conversion);
 }
 
-// The step that makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks
-// candidates, and make_sparse() decides.
+// This step marks dense tensors that may become sparse. make_sparse() decides, because counting zeros needs the bytes.
 
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
   const std::optional<Layout> layout = conversion.options.sparse;
@@ -190,8 +189,8 @@ void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   transformed.perhaps_sparse.clear();
 }
 
-// The steps that transpose a matrix and its blocks: blocks encode neighbours in a row. A matrix that needs blocks along
-// its columns is transposed before it is quantized, and the blocks are transposed back.
+// Two steps transpose a matrix and its blocks, because blocks encode neighbours in a row. The first transposes a matrix
+// that needs blocks along its columns before it is quantized, and the second transposes the blocks back.
 
 namespace {
 
@@ -222,8 +221,7 @@ std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
   });
 }
 
-// The step that makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's
-// blocks.
+// This step makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's blocks.
 
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {
   return make_step([&target = conversion.target](TensorPlan& plan) {

@@ -1,5 +1,5 @@
-// The step that chooses a type for each floating-point tensor, by dtype, quantize, recipe and keep, and by what the
-// target supports.
+// This step chooses a type for each floating-point tensor, by dtype, quantize, recipe, keep and budget, and by the
+// types that the target supports.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void require_castable(DType dtype) {
     throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
 }
 
-// Returns the type that llama-quantize uses for rows that are not whole blocks.
+// Returns `type`, or the type that llama-quantize uses in its place for rows that are not whole blocks.
 StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = get_block_type(type);
   if (wanted == nullptr) return type;
@@ -130,7 +130,8 @@ class ChooseType final : public Step {
 
   static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
 
-  // Returns the type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
+  // Returns the type of the first pattern of keep that matches. A part of a quantized matrix gets no type: a pattern
+  // that matches its name, or the matrix's, only sets matches_part_.
   std::optional<StoredType> find_kept_type(const Tensor& tensor) {
     std::optional<StoredType> type;
     matches_part_ = false;
@@ -162,7 +163,8 @@ class ChooseType final : public Step {
     if (!type && always_f32 && becomes_dense(tensor) && find_element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // Vectors (most are norms) are small and sensitive to errors, so they are not quantized.
-    const bool is_small = tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
+    const bool is_small =
+        tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
     } else if (kept && always_f32 && *kept != StoredType{}) {
@@ -192,8 +194,8 @@ class ChooseType final : public Step {
       if (type) return type;
     }
     if (const auto own = find_own_type(plan)) return own;
-    // bf16 is not a canonical type of ALT, which Poise writes only if it is asked for by name. f16 has a smaller range,
-    // so f32 replaces it.
+    // ALT has no canonical type bf16, so Poise writes it only if the user asks for it. f16 has a smaller range, so f32
+    // replaces bf16.
     const bool is_replaced = becomes_dense(tensor) && find_element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }

@@ -1,5 +1,5 @@
-// The revision that keeps some layers of a model, numbers them from 0, and changes the keys of the configuration that
-// count or list layers.
+// This revision keeps some layers of a model, numbers them from 0, and changes the keys of the configuration that count
+// or list layers.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -96,7 +96,8 @@ class LayerKeyCut {
   std::vector<std::string> changed_;
 };
 
-// Renumbers the names of layers' modules in any value. Removes the names of layers that are left out from lists.
+// Renumbers the names of layers' modules in any value. The names of layers that are left out disappear from lists, and
+// become null in maps.
 std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
   if (const auto* text = value.get_if<std::string>()) {
     const auto split = cut.list.split(*text);
@@ -119,7 +120,7 @@ std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
   return Value(Attributes::from_unique(std::move(entries)));
 }
 
-// Names keys that describe each layer by itself.
+// Describes a key of the configuration that states a property for each layer.
 struct LayerKeys {
   std::string_view key;
   Value (*describe)(const std::vector<LayerPlan>& layers);
@@ -198,8 +199,8 @@ void warn_of_positions(Model& model, const LayerCut& cut) {
   }
   if (keys.empty()) return;
   model.warnings.push_back({Severity::warning,
-                            fmt::format("layers: the configuration counts layers from the first one, which stays so "
-                                        "although others follow it now: {}",
+                            fmt::format("layers: keys that count layers from the first one are unchanged, although "
+                                        "layers have other numbers now: {}",
                                         list_names(keys)),
                             {},
                             {}});
@@ -283,8 +284,8 @@ void cut_layers(Revision& revision, const ConvertOptions& options) {
   if (options.layers.empty()) return;
   if (!options.imatrix.empty())
     refuse_option("layers",
-                  "an importance matrix has the layers of the whole model: quantize that first, then leave "
-                  "out layers of the result, whose codes stay");
+                  "an importance matrix has the layers of the whole model: quantize the model first, then leave "
+                  "out layers of the result");
   const LayerCut cut = parse_layer_cut(revision.model, options.layers);
   if (cut.kept.size() == cut.list.count) return;
   const std::vector<std::string> keys = cut_layer_keys(revision.model, cut);

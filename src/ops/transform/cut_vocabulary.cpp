@@ -1,4 +1,4 @@
-// The revision that cuts the vocabulary: it keeps the first rows of the embedding and of the output matrix, and their
+// This revision cuts the vocabulary: it keeps the first rows of the embedding and of the output matrix, and their
 // tokens.
 #include <algorithm>
 #include <iterator>
@@ -38,7 +38,7 @@ std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
 // These functions find special tokens: a model without them runs differently, or not at all.
 
 // Describes each special token whose row would be left out. A model cannot use ids without a row.
-std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
+std::vector<std::string> list_lost_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {
     for (const auto& [key, value] : map) {
@@ -101,9 +101,11 @@ void cut_vocabulary(Revision& revision, const ConvertOptions& options) {
   const std::uint64_t size = options.vocab_size ? *options.vocab_size : count_used_tokens(*model.vocabulary);
   if (size == 0) refuse_option(option, "a model has at least 1 token");
   if (options.vocab_size && size > rows)
-    refuse_option(option, fmt::format("{} has {} rows, and {} would be more; rows are only left out",
-                                      axes.front().tensor, rows, size));
-  const std::vector<std::string> special = find_special_tokens(model, size, rows);
+    refuse_option(option,
+                  fmt::format("{} has only {} rows, and this option cannot add rows: expected at most {}, found "
+                              "{}",
+                              axes.front().tensor, rows, rows, size));
+  const std::vector<std::string> special = list_lost_special_tokens(model, size, rows);
   if (!special.empty())
     refuse_option(option,
                   fmt::format("{} would leave out special tokens: {}", size, list_names(special, kMostSpecial)));

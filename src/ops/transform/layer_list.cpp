@@ -75,7 +75,7 @@ LayerRanges parse_ranges(std::string_view text) {
   return parsed;
 }
 
-std::vector<std::uint64_t> keep_layers(const std::vector<LayerRange>& ranges, std::uint64_t count) {
+std::vector<std::uint64_t> list_kept_layers(const std::vector<LayerRange>& ranges, std::uint64_t count) {
   std::vector<std::uint64_t> kept;
   for (const LayerRange& range : ranges) {
     const bool is_open = range.end == UINT64_MAX;
@@ -107,7 +107,7 @@ std::optional<LayerName> split_name(std::string_view name, const std::vector<std
 }
 
 // Returns the prefix of the family's layers in all spellings.
-std::vector<std::string> spell_prefixes(const Family& family) {
+std::vector<std::string> list_prefixes(const Family& family) {
   std::vector<std::string> prefixes = {std::string(family.tensors.layers)};
   for (const auto& [canonical, other] : family.spellings) {
     if (family.tensors.layers.starts_with(canonical))
@@ -117,7 +117,7 @@ std::vector<std::string> spell_prefixes(const Family& family) {
 }
 
 // Returns the numbers of layers by prefix: the part of a tensor's name before its first number.
-std::map<std::string, std::set<std::uint64_t>> find_lists(const Model& model) {
+std::map<std::string, std::set<std::uint64_t>> find_layer_numbers(const Model& model) {
   std::map<std::string, std::set<std::uint64_t>> lists;
   for (const Tensor& tensor : model.tensors()) {
     const std::string_view name = tensor.name;
@@ -145,8 +145,8 @@ bool has_word(std::string_view list, std::string_view word) {
   return list.starts_with(word) || list.find(std::string(".").append(word)) != std::string_view::npos;
 }
 
-// Returns the key of a configuration that counts the layers of a list; nullptr if it has none.
-const Value* find_count(const Attributes& config, std::string_view list) {
+// Returns the value of the key that counts the layers of a list; nullptr if the configuration has none.
+const Value* find_layer_count(const Attributes& config, std::string_view list) {
   for (const CountKeys& row : kCountKeys) {
     if (!row.word.empty() && !has_word(list, row.word)) continue;
     for (const std::string_view key : row.keys) {
@@ -157,9 +157,9 @@ const Value* find_count(const Attributes& config, std::string_view list) {
   return nullptr;
 }
 
-// Returns the object inside a configuration that describes the list: "vision_config" for
-// "vision_model.encoder.layers.".
-std::string find_object(const Attributes& config, std::string_view list, const Family* family) {
+// Returns the name of the object inside a configuration that describes the list: "vision_config" for
+// "vision_model.encoder.layers.". Empty: the configuration itself does.
+std::string find_object_name(const Attributes& config, std::string_view list, const Family* family) {
   constexpr std::string_view kEnding = "_config";
   if (family != nullptr) return config.get_if<Attributes>(family->nested) == nullptr ? "" : std::string(family->nested);
   for (const auto& [key, value] : config) {
@@ -182,9 +182,9 @@ std::uint64_t find_last_number(const Model& model, const std::vector<std::string
   return last;
 }
 
-// Returns the only list with the configuration's number of layers, or else the longest one.
-std::string find_longest(const Model& model, const Attributes& config) {
-  const auto lists = find_lists(model);
+// Returns the prefix of the only list with the configuration's number of layers, or else of the longest list.
+std::string choose_list(const Model& model, const Attributes& config) {
+  const auto lists = find_layer_numbers(model);
   if (lists.empty()) refuse_option(kLayers, "no tensor's name has a number, so there are no layers");
   constexpr std::size_t kMostLists =
       1000;  // at most this many lists are compared with the configuration, which may have many keys
@@ -197,7 +197,7 @@ std::string find_longest(const Model& model, const Attributes& config) {
   };
   choose([&](const std::string& prefix, const std::set<std::uint64_t>& numbers) {
     if (lists.size() > kMostLists) return false;
-    const Value* count = find_count(find_object_keys(config, find_object(config, prefix, nullptr)), prefix);
+    const Value* count = find_layer_count(find_object_keys(config, find_object_name(config, prefix, nullptr)), prefix);
     return count != nullptr && *count == Value(static_cast<std::uint64_t>(numbers.size()));
   });
   if (best.size() == 1) return best.front();
@@ -222,29 +222,30 @@ LayerList find_layers(const Model& model, const std::optional<std::string>& name
   if (named) {
     list.prefixes = {*named};
   } else if (family != nullptr) {
-    list.prefixes = spell_prefixes(*family);
+    list.prefixes = list_prefixes(*family);
   }
   const auto is_layer = [&](const Tensor& tensor) { return split_name(tensor.name, list.prefixes).has_value(); };
   const bool is_found = std::ranges::any_of(model.tensors(), is_layer);
   if (is_found && !named) {
     list.family = family;
-    list.object = find_object(config, list.prefixes.front(), family);
+    list.object = find_object_name(config, list.prefixes.front(), family);
     list.count = static_cast<std::uint64_t>(model.config->num_hidden_layers);
     return list;
   }
   if (!is_found && named)
     refuse_option(kLayers, named->empty() ? "no tensor's name begins with a number"
                                           : fmt::format("no tensor's name begins with \"{}\" and a number", *named));
-  if (!is_found) list.prefixes = {find_longest(model, config)};
+  if (!is_found) list.prefixes = {choose_list(model, config)};
   if (family != nullptr && list.prefixes.front().ends_with(family->tensors.layers)) list.family = family;
-  list.object = find_object(config, list.prefixes.front(), list.family);
-  const Value* count = find_count(find_object_keys(config, list.object), list.prefixes.front());
+  list.object = find_object_name(config, list.prefixes.front(), list.family);
+  const Value* count = find_layer_count(find_object_keys(config, list.object), list.prefixes.front());
   list.count = find_last_number(model, list.prefixes) + 1;
   if (count != nullptr) list.count = std::min(list.count, *count->get_if<std::uint64_t>());
   return list;
 }
 
-// Does what find_layers() does. Throws bad_argument if there are fewer tensors than layers, which bounds later work.
+// Returns what find_layers() returns. Throws bad_argument if there are fewer tensors than layers, because later work is
+// proportional to the number of layers.
 LayerList find_checked_layers(const Model& model, const std::optional<std::string>& named) {
   LayerList list = find_layers(model, named);
   const std::uint64_t numbers = find_last_number(model, list.prefixes) + 1;
@@ -269,7 +270,7 @@ std::optional<std::uint64_t> LayerCut::find_new_number(std::uint64_t layer) cons
 LayerCut parse_layer_cut(const Model& model, std::string_view text) {
   const LayerRanges given = parse_ranges(text);
   LayerCut cut{.list = find_checked_layers(model, given.list), .kept = {}};
-  cut.kept = keep_layers(given.ranges, cut.list.count);
+  cut.kept = list_kept_layers(given.ranges, cut.list.count);
   return cut;
 }
 

@@ -1,4 +1,4 @@
-// The revision that renames tensors, by patterns, regular expressions and prefixes.
+// This revision renames tensors, by patterns, regular expressions and prefixes.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -47,7 +47,8 @@ std::vector<Piece> split_at_stars(std::string_view name) {
   return pieces;
 }
 
-// Removes the group after "$" or "\" from the text: "1", or "{12}". Returns std::nullopt where no group follows.
+// Removes the number of a group from the beginning of the text, "1" or "{12}", and returns it; std::nullopt if the text
+// does not begin with one.
 std::optional<std::size_t> parse_group(std::string_view& text) {
   if (text.empty()) return std::nullopt;
   if (is_ascii_digit(text.front())) {
@@ -185,7 +186,7 @@ class NewNames {
     for (const ConvertOptions::Rename& rename : options.rename) renamings_.emplace_back(rename, bytes);
   }
 
-  NewName change(const Tensor& tensor) {
+  NewName make_name(const Tensor& tensor) {
     NewName name{tensor.name};
     if (!strip_.empty() && name.text.starts_with(strip_)) {
       name = {name.text.substr(strip_.size()), kStripPrefix};
@@ -256,7 +257,7 @@ void rename_tensors(Revision& revision, const ConvertOptions& options) {
   std::vector<std::string> changes;
   std::vector<std::string> renamed;
   for (const Tensor& tensor : revision.model.tensors()) {
-    NewName name = names.change(tensor);
+    NewName name = names.make_name(tensor);
     NameSources& from = sources[name.text];
     from.tensors.push_back(tensor.name);
     from.is_renamed = from.is_renamed || name.option == kRename;

@@ -1,4 +1,4 @@
-// The step that chooses which tensors are written.
+// This step chooses the tensors to write.
 #include <algorithm>
 #include <iterator>
 
@@ -49,7 +49,7 @@ class Select final : public Step {
 
 std::unique_ptr<Step> make_select_step(const Conversion& conversion) { return std::make_unique<Select>(conversion); }
 
-// The step that keeps parts besides the elements: a dense tensor that stays dense keeps them.
+// This step keeps parts besides the elements if a dense tensor stays dense.
 
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion&) {
   return make_step([](TensorPlan& plan) {

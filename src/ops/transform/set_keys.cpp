@@ -1,4 +1,4 @@
-// The revision that sets fields of the card, keys of the configuration, and attributes.
+// This revision sets fields of the card, keys of the configuration, and attributes.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -32,7 +32,7 @@ constexpr std::string_view kTemplate = "tokenizer.chat_template";  // the key in
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
 
 // Returns null for a name that the card does not have.
-const CardField* find_field(std::string_view name) {
+const CardField* find_card_field(std::string_view name) {
   const auto fields = list_card_fields();
   const auto found = std::ranges::find(fields, name, &CardField::name);
   return found == fields.end() ? nullptr : &*found;
@@ -45,14 +45,14 @@ struct FoundKey {
   std::string name;
 };
 
-// Finds where a key is. A prefix names the place. Without a prefix, it is the place where the model has the key: an
-// attribute, a field of the card, a key of the configuration; otherwise it is a new attribute.
+// Finds where a key is: it is an attribute if the model has one of that name; otherwise the prefix names the place.
+// Without a prefix, it is a field of the card, or a key that the configuration has, or else a new attribute.
 FoundKey find_key(const Model& model, const std::string& key) {
   if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
   if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};
   if (key.starts_with(kConfigPrefix)) return {KeyPlace::config, key.substr(kConfigPrefix.size())};
   const Attributes config = whole_config(model);
-  const bool is_field = key.starts_with(kCardPrefix) || find_field(key) != nullptr;
+  const bool is_field = key.starts_with(kCardPrefix) || find_card_field(key) != nullptr;
   if (is_field) {
     std::string name = key.starts_with(kCardPrefix) ? key.substr(kCardPrefix.size()) : key;
     const bool is_type = name == "model_type" && !config.empty();  // the card's model_type is set from it
@@ -90,8 +90,8 @@ std::string_view describe_kind(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Converts text to a value of the same type as the old value. If there is no old value, text for the configuration is
-// read as JSON, and other text stays as it is.
+// Converts text to a value of the old value's kind. Throws bad_argument if the text is not of that kind. If there is no
+// old value, parses text for the configuration as JSON if it is JSON, and returns other text as it is.
 Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
   const auto* text = given.get_if<std::string>();
   const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
@@ -100,11 +100,11 @@ Value convert_text(const std::string& key, const Value& given, const Value* befo
   auto parsed = parse_value(*text);
   if (parsed && (find_kind(*parsed) == kind || (place == KeyPlace::config && *parsed == Value())))
     return *std::move(parsed);
-  refuse_option(kSet, fmt::format("{} is {}, and \"{}\" is not; lists and objects are JSON", key, describe_kind(kind),
-                                  shorten(*text, kMostValue)));
+  refuse_option(kSet, fmt::format("{} is {}, but \"{}\" is not; write lists and objects as JSON", key,
+                                  describe_kind(kind), shorten(*text, kMostValue)));
 }
 
-std::string show_value(const Value& value) { return shorten(to_json(value), kMostValue); }
+std::string format_short_value(const Value& value) { return shorten(to_json(value), kMostValue); }
 
 class KeyChanges {
  public:
@@ -140,28 +140,31 @@ class KeyChanges {
     return place == KeyPlace::card ? kCardPrefix : place == KeyPlace::config ? kConfigPrefix : std::string_view();
   }
 
-  void report(const std::string& key, const Value* before, const Value& now) {
+  void describe_change(const std::string& key, const Value* before, const Value& now) {
     if (before == nullptr) {
-      revision_.changes.push_back(fmt::format("{} is new: {}", key, show_value(now)));
+      revision_.changes.push_back(fmt::format("{} is new: {}", key, format_short_value(now)));
     } else if (!(*before == now)) {
-      revision_.changes.push_back(fmt::format("{} was {}, is {}", key, show_value(*before), show_value(now)));
+      revision_.changes.push_back(
+          fmt::format("{} was {}, is {}", key, format_short_value(*before), format_short_value(now)));
     }
   }
 
   void set_card(const std::string& name, const Value& given) {
-    const CardField* field = find_field(name);
+    const CardField* field = find_card_field(name);
     if (field == nullptr) {
       std::vector<std::string_view> names;
       for (const CardField& row : list_card_fields()) names.push_back(row.name);
       refuse_option(kSet, fmt::format("the card has no field \"{}\": {}", name, list_names(names, names.size())));
     }
     const auto* text = given.get_if<std::string>();
-    if (text == nullptr) refuse_option(kSet, fmt::format("card.{} is text, and {} is not", name, show_value(given)));
+    if (text == nullptr)
+      refuse_option(kSet, fmt::format("card.{} is text, and {} is not", name, format_short_value(given)));
     const Value before(model_.card.*field->text);
     Card card = model_.card;
     card.*field->text = *text;
     model_.card = normalize_card(std::move(card));
-    report(fmt::format("card.{}", name), before == Value("") ? nullptr : &before, Value(model_.card.*field->text));
+    describe_change(fmt::format("card.{}", name), before == Value("") ? nullptr : &before,
+                    Value(model_.card.*field->text));
   }
 
   void set_config(const std::string& name, const Value& given) {
@@ -169,7 +172,7 @@ class KeyChanges {
     const Value* before = find_family_keys(find_family_or_llama(model_), config).find(name);
     if (before == nullptr) before = config.find(name);
     Value value = convert_text(fmt::format("config.{}", name), given, before, KeyPlace::config);
-    report(fmt::format("config.{}", name), before, value);
+    describe_change(fmt::format("config.{}", name), before, value);
     config_.set(name, std::move(value));
   }
 
@@ -191,7 +194,7 @@ class KeyChanges {
     const Value* before = model_.attributes.find(name);
     Value value =
         before == nullptr ? make_attribute(name, given) : convert_text(name, given, before, KeyPlace::attributes);
-    report(name, before, value);
+    describe_change(name, before, value);
     model_.attributes.set(name, std::move(value));
   }
 
@@ -209,7 +212,7 @@ class KeyChanges {
                          [&](const Attributes::Entry& file) { return !is_template(file.first); });
     vocabulary.files = Attributes::from_unique(std::move(files));
     std::erase_if(model_.origin.other_files, [&](const DirectoryFile& file) { return is_template(file.name); });
-    report(std::string(kTemplate), before == Value() ? nullptr : &before, given);
+    describe_change(std::string(kTemplate), before == Value() ? nullptr : &before, given);
   }
 
   Revision& revision_;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kVocabularySize = "vocab_size";
 
-std::vector<TokenAxis> find_by_table(const Model& model, const Family& family) {
+std::vector<TokenAxis> find_axes_in_table(const Model& model, const Family& family) {
   std::vector<TokenAxis> found;
-  const auto find = [&](std::span<const TensorRow> rows) {
+  const auto add_axes = [&](std::span<const TensorRow> rows) {
     for (const TensorRow& row : rows) {
       const auto* axis = std::ranges::find(row.axes, &axis::vocabulary);
       const Tensor* tensor = axis == row.axes.end() ? nullptr : find_weight(model, family, row.name);
@@ -28,8 +28,8 @@ std::vector<TokenAxis> find_by_table(const Model& model, const Family& family) {
       if (tensor != nullptr && number < tensor->shape.size()) found.push_back({tensor->name, number});
     }
   };
-  find(family.tensors.first);
-  find(family.tensors.last);
+  add_axes(family.tensors.first);
+  add_axes(family.tensors.last);
   return found;
 }
 
@@ -51,7 +51,7 @@ const Attributes& find_text_keys(const Model& model) {
 }  // namespace
 
 std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option) {
-  std::vector<TokenAxis> found = find_by_table(model, find_family_or_llama(model));
+  std::vector<TokenAxis> found = find_axes_in_table(model, find_family_or_llama(model));
   if (!found.empty()) return found;
   const auto* size = find_text_keys(model).get_if<std::uint64_t>(kVocabularySize);
   if (size == nullptr)

@@ -80,7 +80,7 @@ constexpr std::array kSteps = {
     make_fit_layout_step, make_transpose_back_step, make_keep_other_parts_step, make_sparsify_step,
 };
 
-// Runs a step, and keeps its warnings.
+// Runs a step, and joins its warnings with the same text.
 class RunningStep {
  public:
   explicit RunningStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}
@@ -116,7 +116,8 @@ void replace_fields(Card& card, const Card& with) {
   }
 }
 
-// Reads the configuration of an unknown family as one of `model_type`, if it has the keys for that.
+// Reads the configuration of an unknown family as one of `model_type`, if Poise knows that. Throws what parse_config()
+// throws.
 void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
@@ -153,7 +154,7 @@ bool count_merged(const Tensor& tensor, const std::string& own, std::vector<Merg
 }
 
 // Moves the plan's results into `result`.
-void collect(TensorPlan plan, Transformed& result) {
+void add_results(TensorPlan plan, Transformed& result) {
   if (plan.is_skipped) {
     result.skipped.push_back(plan.input->name);
     return;
@@ -172,7 +173,7 @@ class WeightChanges {
 
   const Model& get_model() const { return result_ ? result_->model : model_; }
 
-  void change(ConvertedWeights next) {
+  void replace_model(ConvertedWeights next) {
     if (result_) {
       std::ranges::move(result_->replaced, std::back_inserter(next.replaced));
       std::ranges::move(result_->losses, std::back_inserter(next.losses));
@@ -181,12 +182,12 @@ class WeightChanges {
   }
 
   // Replaces the model with the next one. Records tensors that the next one lacks as replaced.
-  void change(Model next) {
+  void replace_model(Model next) {
     std::vector<std::string> replaced;
     for (const Tensor& tensor : get_model().tensors()) {
       if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name);
     }
-    change(ConvertedWeights{std::move(next), std::move(replaced), {}});
+    replace_model(ConvertedWeights{std::move(next), std::move(replaced), {}});
   }
 
   void drop_quantization() {
@@ -211,15 +212,16 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
   const bool has_parts = target.weights != WeightReader::llama_cpp && !numbers;
   WeightChanges changes(model);
   if (!has_parts) {
-    if (auto next = fold_for_numbers(model)) changes.change(*std::move(next));
+    if (auto next = fold_for_numbers(model)) changes.replace_model(*std::move(next));
   }
-  if (auto next = convert_weights(changes.get_model(), target.weights, numbers)) changes.change(*std::move(next));
+  if (auto next = convert_weights(changes.get_model(), target.weights, numbers))
+    changes.replace_model(*std::move(next));
   if (target.requires_output != nullptr && target.requires_output(changes.get_model())) {
-    if (auto next = store_tied_output(changes.get_model())) changes.change(*std::move(next));
+    if (auto next = store_tied_output(changes.get_model())) changes.replace_model(*std::move(next));
   }
   if (has_parts) {
     const auto is_kept = [&](const Tensor& tensor) { return holds_layout(target, find_layout_type(tensor.layout)); };
-    if (auto next = split_quantized_parts(changes.get_model(), is_kept)) changes.change(*std::move(next));
+    if (auto next = split_quantized_parts(changes.get_model(), is_kept)) changes.replace_model(*std::move(next));
   } else {
     changes.drop_quantization();
   }
@@ -252,7 +254,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
     } else if (!plan.is_skipped) {
       keeps_types = count_merged(plan.tensor, own->second, result.merged) && keeps_types;
     }
-    collect(std::move(plan), result);
+    add_results(std::move(plan), result);
   }
   if (!options.recipe.empty() || !keeps_types) result.model.origin.recipe = options.recipe;
   for (RunningStep& step : steps) step.finish(result.model);

@@ -108,13 +108,13 @@ std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);   // transposes if blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);              // casts to another floating-point type
 std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // turns numbers into codes
-std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // to dense if the target lacks it
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // makes dense what the target lacks
 std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
-std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // parts next to the elements
+std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // keeps parts besides the elements
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity
 
-// Returns true when the target's files can hold the tensor's layout. Returns true for tensors without numbers, which
-// the writer may reject.
+// Returns true if the target's files can hold the tensor's layout, and for tensors without numbers, which the writer
+// may reject.
 bool has_layout_for(const Format& target, const Tensor& tensor);
 
 // Returns true when blocks of the matrix would run along its columns.
@@ -134,8 +134,6 @@ void add_warning(Model& model, const std::vector<std::string>& tensors, std::str
 void warn_of_new_faults(const Model& input, Model& made, std::string_view problem);
 
 inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
-
-// These functions are the middle of a conversion: they make a model of lazy tensors from another model, step by step.
 
 struct Transformed {
   Model model;
