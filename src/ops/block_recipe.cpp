@@ -188,7 +188,7 @@ std::span<const std::string_view> list_block_recipes() {
   return names;
 }
 
-bool is_never_blocks(std::string_view name) {
+bool is_never_quantized(std::string_view name) {
   // llama.cpp's own names of matrices end in weight; transformers' experts do not.
   if (name.starts_with("blk.") && !name.ends_with("weight")) return true;
   return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); }) ||

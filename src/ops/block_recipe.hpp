@@ -17,8 +17,8 @@ namespace poise {
 std::span<const std::string_view> list_block_recipes();
 bool is_block_recipe(std::string_view name);
 
-// Returns true for matrices that llama-quantize never quantizes, by their names' suffixes.
-bool is_never_blocks(std::string_view name);
+// Returns true if a matrix of this name is one that llama-quantize never quantizes.
+bool is_never_quantized(std::string_view name);
 
 // Returns true for the embedding and the output matrix, which llama-imatrix does not measure.
 bool is_embedding_or_output(std::string_view name);

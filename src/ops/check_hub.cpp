@@ -107,12 +107,12 @@ class HubChecker {
         }
       }
     }
-    if (is_directory(repository / "refs")) add_refs(repository / "refs", repository, 0);
+    if (is_directory(repository / "refs")) check_refs(repository / "refs", repository, 0);
   }
 
   void add_snapshot(const fs::path& snapshot, const fs::path& repository) { add_folder(snapshot, repository, 0); }
 
-  // Adds a link of a snapshot, or a blob.
+  // Adds a blob unless it was added before. `path` is the blob, or a link of a snapshot to it.
   void add_file(const fs::path& path, const fs::path& blob) {
     const std::string name = blob.filename().string();
     const BlobName kind = classify_blob_name(name);
@@ -129,7 +129,7 @@ class HubChecker {
   }
 
   // Reads all files and compares them with their digests.
-  HubCheck run() {
+  HubCheck compare_files() {
     std::vector<std::uint64_t> sizes;
     std::uint64_t total = 0;
     for (NamedFile& file : files_) {
@@ -140,7 +140,7 @@ class HubChecker {
       total = saturating_add(total, file.size);
     }
     Meter meter(progress_, total);
-    Scan scan(sizes, [&](std::size_t i) { return visit(files_[i], meter); });
+    Scan scan(sizes, [&](std::size_t i) { return make_visit(files_[i], meter); });
     scan.start();
     scan.finish();
     HubCheck result{std::move(findings_), files_.size(), total};
@@ -160,7 +160,7 @@ class HubChecker {
     findings_.push_back({severity, std::move(message), path.string(), std::nullopt});
   }
 
-  Visit visit(NamedFile& file, Meter& meter) const {
+  Visit make_visit(NamedFile& file, Meter& meter) const {
     try {
       const SourcePtr source = file.source ? file.source : Source::open(file.blob, io_);
       const bool is_sha256 = file.kind == BlobName::sha256;
@@ -244,12 +244,12 @@ class HubChecker {
            path);
   }
 
-  void add_refs(const fs::path& folder, const fs::path& repository, int level) {
+  void check_refs(const fs::path& folder, const fs::path& repository, int level) {
     if (level == kMostLevels) return;
     for (const DirectoryEntry& entry : list_directory(folder)) {
       const fs::path path = folder / entry.name;
       if (!entry.is_file) {
-        if (is_directory(path)) add_refs(path, repository, level + 1);
+        if (is_directory(path)) check_refs(path, repository, level + 1);
         continue;
       }
       const SourcePtr source = Source::open(path, io_);
@@ -280,7 +280,7 @@ HubCheck check_hub_cache(const fs::path& path, IoMode io, const Progress& progre
       if (!entry.is_file && is_hub_repository(path / entry.name)) checker.add_repository(path / entry.name);
     }
   }
-  return checker.run();
+  return checker.compare_files();
 }
 
 HubCheck check_hub_files(const fs::path& path, IoMode io, const Progress& progress) {
@@ -292,13 +292,13 @@ HubCheck check_hub_files(const fs::path& path, IoMode io, const Progress& progre
   } else {
     return {};
   }
-  return checker.run();
+  return checker.compare_files();
 }
 
 HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress) {
   HubChecker checker(IoMode::map, progress);
   checker.add_file_with_digest(file, digits);
-  return checker.run();
+  return checker.compare_files();
 }
 
 }  // namespace poise

@@ -22,7 +22,7 @@ constexpr std::size_t kChunkElements = 1 << 18;
 
 enum class NumberKind : std::uint8_t { none, real, complex, integer };
 
-NumberKind describe_kind(const Tensor& tensor) {
+NumberKind find_number_kind(const Tensor& tensor) {
   if (has_float_elements(tensor)) return NumberKind::real;
   if (tensor.layout != Layout::dense && !is_sparse(tensor)) return NumberKind::none;
   const DType dtype = find_element_type(tensor);
@@ -40,7 +40,7 @@ struct Run {
   std::size_t count_element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
 };
 
-// Returns the elements of a tensor as a run. Requires: describe_kind() is not Kind::none.
+// Requires: find_number_kind() is not NumberKind::none.
 Run make_run(const Tensor& tensor) {
   const DType dtype = find_element_type(tensor);
   if (has_float_elements(tensor) && dtype != DType::f64) return {make_dense_blob(tensor, DType::f32), DType::f32};
@@ -87,7 +87,7 @@ bool is_same(A a, B b) {
   }
 }
 
-// Sums up squares. For float64 numbers, squares are in units of the largest one, so that they neither overflow nor
+// Sums up squares. Squares of float64 numbers are divided by the largest square, so that they neither overflow nor
 // underflow.
 class Squares {
  public:
@@ -130,7 +130,7 @@ class Differences {
         signal_(a.number == DType::f64 || b.number == DType::f64),
         noise_(a.number == DType::f64 || b.number == DType::f64) {}
 
-  // Adds an element that both tensors have, with this magnitude.
+  // Adds an element that is equal in both tensors. `magnitude` is its absolute value.
   void add(double magnitude) {
     if (std::isfinite(magnitude)) {
       signal_.add(magnitude);
@@ -260,6 +260,7 @@ class StoredElements {
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }
+  // Returns the largest number after the last element, so that the other tensor's elements come first.
   std::uint64_t get_cell(std::size_t i) const { return i < entries_.size() ? entries_[i].cell : UINT64_MAX; }
   const std::byte* get_bytes(std::size_t i) const {
     return bytes_.data() + entries_[i].place * values_.count_element_bytes();
@@ -297,8 +298,8 @@ TensorDifference::Values compare_stored_elements(const Tensor& a, const Tensor& 
 }  // namespace
 
 bool have_like_numbers(const Tensor& a, const Tensor& b) {
-  const NumberKind kind = describe_kind(a);
-  return kind != NumberKind::none && kind == describe_kind(b);
+  const NumberKind kind = find_number_kind(a);
+  return kind != NumberKind::none && kind == find_number_kind(b);
 }
 
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,

@@ -27,11 +27,11 @@ class MeasuredBlob final : public Blob {
   std::uint64_t grain() const override { return blob_->grain(); }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<WholeBlocks>(*this); }
 
-  // Reads a blob. The losses of a block are counted when its first byte is read for the first time.
+  // Reads bytes, and counts the losses of a block when its first byte is read for the first time.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     Loss loss;
     while (!out.empty()) {
-      const bool counts = offset % block_ == 0 && is_first_time(offset / block_);
+      const bool counts = offset % block_ == 0 && mark_counted(offset / block_);
       std::size_t length = std::min(out.size(), static_cast<std::size_t>(block_ - offset % block_));
       const auto whole = static_cast<std::size_t>(std::min<std::uint64_t>(block_, size() - offset));
       if (!counts) {
@@ -39,7 +39,7 @@ class MeasuredBlob final : public Blob {
       } else if (length < whole) {
         read_whole_block(offset, whole, out.first(length), loss);
       } else {
-        while (out.size() - length >= block_ && is_first_time((offset + length) / block_)) length += block_;
+        while (out.size() - length >= block_ && mark_counted((offset + length) / block_)) length += block_;
         blob_->read_measured(offset, out.first(length), &loss);
       }
       offset += length;
@@ -49,7 +49,7 @@ class MeasuredBlob final : public Blob {
   }
 
  private:
-  // Streams whole blocks, so that none is computed twice.
+  // Streams whole blocks, so that no block is computed twice.
   class WholeBlocks final : public BlobStream {
    public:
     explicit WholeBlocks(const MeasuredBlob& blob) : blob_(blob) {}
@@ -66,11 +66,12 @@ class MeasuredBlob final : public Blob {
     std::uint64_t position_ = 0;
   };
 
-  bool is_first_time(std::uint64_t block) const {
+  // Returns false if the block was marked before.
+  bool mark_counted(std::uint64_t block) const {
     return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
   }
 
-  // Reads a whole block, to measure its losses, and returns the beginning.
+  // Reads a whole block to measure its losses, and copies its beginning to `out`.
   void read_whole_block(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
     std::vector<std::byte> block(whole);
     blob_->read_measured(offset, block, &loss);
@@ -92,7 +93,7 @@ struct Counted {
 
 // Replaces the blob in the tensor with one that counts its losses.
 template <typename Loss>
-void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
+void replace_with_measured_blob(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {
     if (counted.blob != nullptr && part.blob == counted.blob)
       part.blob = make_measured_blob<Loss>(counted.blob, counted.tally);
@@ -146,8 +147,10 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   model.reserve(transformed.model.size());
   for (const Tensor& original : transformed.model.tensors()) {
     Tensor tensor = original;
-    if (const auto cast = casts.find(tensor.name); cast != casts.end()) measure_losses(tensor, cast->second);
-    if (const auto code = codes.find(tensor.name); code != codes.end()) measure_losses(tensor, code->second);
+    if (const auto cast = casts.find(tensor.name); cast != casts.end())
+      replace_with_measured_blob(tensor, cast->second);
+    if (const auto code = codes.find(tensor.name); code != codes.end())
+      replace_with_measured_blob(tensor, code->second);
     model.add(std::move(tensor));
   }
   transformed.model = std::move(model);

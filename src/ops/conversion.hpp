@@ -23,8 +23,6 @@
 
 namespace poise {
 
-// MeasuredLosses counts what casts and codes lose, while the writer reads them.
-
 // Adds up the losses of some blobs. Thread-safe.
 template <typename Loss>
 class Tally {
@@ -43,16 +41,16 @@ class Tally {
   Loss total_;
 };
 
-// Makes a blob with the same bytes that adds each loss to `tally`, on the first read only. Requires: a LossyBlob.
+// Makes a blob with the same bytes that adds each loss to `tally`, on the first read only.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 
 class MeasuredLosses {
  public:
-  // Counts the reads of the model's lossy blobs from now on.
+  // Replaces the model's lossy blobs with blobs that count their losses when they are read.
   explicit MeasuredLosses(Transformed& transformed);
 
-  // Adds what was lost in the bytes that were read, by any rank. `ranks` may be null.
+  // Adds the losses in the bytes that any rank has read. `ranks` may be null.
   void add_to(ConvertReport& report, Communicator* ranks) const;
 
  private:
@@ -77,15 +75,15 @@ struct ConversionInput {
 };
 
 // Plans the conversion of a model to another format. `output` is empty if it is known only when the plan is carried
-// out. Reads only headers. If `describes` is false, fills in only Plan::rest. If `ranks` is not null, several ranks
-// write the output together.
+// out. Reads only headers, unless there is a budget. If `describes` is false, does not list tensors, changes and
+// losses. If `ranks` is not null, several ranks write the output together.
 Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
                      const ConvertOptions& options, bool describes, Communicator* ranks = nullptr);
-// Carries out a plan. Its seconds count from `start`.
+// Carries out a plan. The seconds in the report count from `start`.
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const std::filesystem::path& place,
                         std::chrono::steady_clock::time_point start);
 // Returns the format that the options name, or else the one that fits the output's name.
-const Format& find_target(const std::filesystem::path& output, const ConvertOptions& options);
+const Format& choose_target_format(const std::filesystem::path& output, const ConvertOptions& options);
 
 // Holds the part of a conversion that reads tensors' bytes.
 struct Plan::Rest {

@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 double measure_seconds(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-void require_both_or_none(const ConvertOptions& options) {
+void check_vocab_and_merges(const ConvertOptions& options) {
   if (options.vocab.empty() == options.merges.empty()) return;
   const bool merges = options.vocab.empty();
   throw Error(ErrorKind::bad_argument,
@@ -157,7 +157,7 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
   return losses;
 }
 
-// Describes a conversion. `input` is the model that was transformed.
+// Returns the description of a conversion. `input` is the model that was transformed.
 Plan describe_conversion(const RevisedModel& input, const ConvertOptions& options, const Transformed& made,
                          const PreparedFile& file, const fs::path& output) {
   const FilePlan written = file.plan();
@@ -213,9 +213,9 @@ ConversionInput open_with_delta(const std::shared_ptr<const Model>& base, const 
           .check = [base, delta](const Progress& progress) { require_base(*base, *delta, progress); }};
 }
 
-// Opens the input, unless a model is given. Merges adapters first: all other changes apply to the sums.
+// Opens the input, unless a model is given. Merges adapters first, because all other changes apply to the sums.
 ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
-  require_both_or_none(options);
+  check_vocab_and_merges(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
   if (!options.delta.empty()) return open_with_delta(opened, options);
@@ -287,7 +287,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   return plan;
 }
 
-const Format& find_target(const fs::path& output, const ConvertOptions& options) {
+const Format& choose_target_format(const fs::path& output, const ConvertOptions& options) {
   return options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
 }
 
@@ -320,7 +320,8 @@ Plan plan(const Model& model, std::string_view format, const ConvertOptions& cha
 }
 
 Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  return plan_conversion(open_conversion(nullptr, input, options), output, find_target(output, options), options, true);
+  return plan_conversion(open_conversion(nullptr, input, options), output, choose_target_format(output, options),
+                         options, true);
 }
 
 ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out(plan, nullptr, output, Clock::now()); }
@@ -332,9 +333,9 @@ ConvertReport write(const Plan& plan, SavedOutput& output) {
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = Clock::now();
-  return carry_out(
-      plan_conversion(open_conversion(nullptr, input, options), output, find_target(output, options), options, false),
-      nullptr, output, start);
+  return carry_out(plan_conversion(open_conversion(nullptr, input, options), output,
+                                   choose_target_format(output, options), options, false),
+                   nullptr, output, start);
 }
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options,
@@ -345,7 +346,7 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   for (const auto& model : opened.opened) require_same_headers(*model, ranks);
   for (const LoraAdapter& adapter : options.lora) require_same_bytes(adapter.path, ranks);
   if (!options.imatrix.empty()) require_same_bytes(options.imatrix, ranks);
-  const Format& target = find_target(output, options);
+  const Format& target = choose_target_format(output, options);
   return carry_out(plan_conversion(std::move(opened), output, target, options, false, &ranks), nullptr, output, start);
 }
 

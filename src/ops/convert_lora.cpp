@@ -75,13 +75,13 @@ fs::path find_base(const fs::path& given, const std::string& named, const fs::pa
     if (error.kind() != ErrorKind::not_found) throw;
   }
   throw Error(ErrorKind::bad_argument,
-              fmt::format("names and the order of rows depend on the base model{}, which is not here: name the model, "
+              fmt::format("the base model{} is missing, and names and the order of rows depend on it: name the model, "
                           "or its config.json",
                           named.empty() ? "" : fmt::format(" \"{}\"", shorten(named, kMostNameBytes))),
               adapter.string());
 }
 
-// Returns the base of an adapter, which may be a configuration alone.
+// Opens the base of an adapter, or its configuration alone. Throws bad_argument if it is an adapter, too.
 Model require_base(const fs::path& path, const ReadOptions& options) {
   Model base = open_base(path, options);
   if (parse_adapter(base, nullptr))
@@ -104,7 +104,7 @@ std::optional<std::string> find_misfit(const AdaptedMatrix& matrix, const Config
                      to_string(*shape));
 }
 
-// The same as require_fit() for a base without tensors.
+// Checks as require_fit() does, but compares shapes with the configuration of a base without tensors.
 void require_fit_to_config(const Adapter& adapter, const Model& base, const std::string& path) {
   const Family& family = find_family_or_llama(base);
   if (!base.config) return;
@@ -145,12 +145,10 @@ ConvertLoraReport convert_lora(const fs::path& adapter, Destination destination,
   const AdapterForm* const form = find_adapter_form(file);
   const AdapterForm& wanted = choose_adapter_form(target);
   if (form == &wanted)
-    throw Error(
-        ErrorKind::bad_argument,
-        fmt::format("the adapter has the form of {} already, which it keeps in {}: a plain conversion writes the "
-                    "file",
-                    form->name, target.info.name),
-        adapter.string());
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("the adapter has the form of {} already, and {} keeps this form: use a plain conversion",
+                            form->name, target.info.name),
+                adapter.string());
   const std::string named = form == nullptr ? "" : parse_adapter(file, nullptr)->base_model;
   const Model base = form == nullptr ? Model() : require_base(find_base(options.base, named, adapter), options.read);
   const Adapter found = require_adapter(file, base);

@@ -37,7 +37,7 @@ namespace poise {
 namespace {
 
 // Returns a value as text. JSON would turn infinities into null, and bytes into text.
-std::string write_text(const Value& value) {
+std::string format_field(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
   return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
@@ -55,13 +55,13 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
   for (const auto& [key, value] : a) {
     const auto other = in_b.find(key);
     if (other == in_b.end()) {
-      out.push_back({prefix + key, write_text(value), "-"});
+      out.push_back({prefix + key, format_field(value), "-"});
     } else if (!is_same_value(*other->second, value)) {
-      out.push_back({prefix + key, write_text(value), write_text(*other->second)});
+      out.push_back({prefix + key, format_field(value), format_field(*other->second)});
     }
   }
   for (const auto& [key, value] : b) {
-    if (!in_a.contains(key)) out.push_back({prefix + key, "-", write_text(value)});
+    if (!in_a.contains(key)) out.push_back({prefix + key, "-", format_field(value)});
   }
 }
 
@@ -121,7 +121,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                    fmt::format("{} of {}", different, right.size())});
 }
 
-// Returns the same text for types that mean the same: versions of zTensor spell an unknown type over bytes in two ways.
+// Returns a text that is equal for types with the same meaning: versions of zTensor spell an unknown type over bytes in
+// two ways.
 std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = find_layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
@@ -236,7 +237,7 @@ std::uint64_t count_compared_bytes(std::uint64_t elements) {
   return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX);
 }
 
-// Returns the number of bytes to read for a tensor, for the progress.
+// Returns the bytes that a tensor adds to the progress: those of its float32 numbers, or of all parts if it is sparse.
 std::uint64_t measure_work(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : count_compared_bytes(tensor.elements());
 }

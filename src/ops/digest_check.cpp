@@ -17,7 +17,7 @@ namespace poise {
 // Checks the digest of one item.
 class DigestCheck::ItemCheck final : public Visitor {
  public:
-  static Visit visit(DigestCheck& all, std::size_t index) {
+  static Visit make_visit(DigestCheck& all, std::size_t index) {
     auto check = std::make_unique<ItemCheck>(all, index);
     const bool sha256 = check->claim_.needs_sha256();
     return {all.items_[index].blob, sha256, std::move(check)};
@@ -32,15 +32,16 @@ class DigestCheck::ItemCheck final : public Visitor {
     if (!problem) return;
     const Item& item = all_.items_[index_];
     const Place place = find_place(*item.blob);
-    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.describe(), *problem), place.path,
-                            place.offset));
+    all_.record_failure(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.describe(), *problem),
+                                      place.path, place.offset));
   }
 
   void fail(const Error& error) override {
     // Missing or unknown data also fails for other readers, which report it.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
-    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].describe(), error.message()),
-                            error.path(), error.offset()));
+    all_.record_failure(index_,
+                        Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].describe(), error.message()),
+                              error.path(), error.offset()));
   }
 
  private:
@@ -114,7 +115,7 @@ void DigestCheck::make_batches() {
       bytes = saturating_add(bytes, sizes.emplace_back(items_[last].blob->size()));
     }
     batches_.emplace_back(begin, sizes,
-                          [this, first](std::size_t index) { return ItemCheck::visit(*this, first + index); });
+                          [this, first](std::size_t index) { return ItemCheck::make_visit(*this, first + index); });
     begin = saturating_add(begin, bytes);
   }
 }
@@ -148,7 +149,7 @@ void DigestCheck::finish_batch() {
   if (failure_) throw Error(*failure_);
 }
 
-void DigestCheck::fail(std::size_t index, const Error& error) {
+void DigestCheck::record_failure(std::size_t index, const Error& error) {
   const std::scoped_lock lock(mutex_);
   if (failure_ && failed_item_ < index) return;
   failed_item_ = index;

@@ -88,9 +88,10 @@ class DigestCheck {
   void keep_share(const Communicator& ranks);
   void make_batches();
   void start_batch() { batches_[started_++].scan.start(); }
-  // Starts the next batch if the other code has done this share of its work.
+  // Starts the next batch if no batch is running and the other code, which has done `share` of its work, has reached
+  // the batch that was started last.
   void advance(double share);
-  void fail(std::size_t index, const Error& error);
+  void record_failure(std::size_t index, const Error& error);
 
   std::vector<Item> items_;
   std::vector<FileStamp> stamps_;

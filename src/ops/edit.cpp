@@ -29,7 +29,7 @@ std::string make_message(const Error& error, const std::string& path) {
                                    : error.message();
 }
 
-// Reads the edited model before it is written. Throws bad_argument if it cannot be read.
+// Reads the edited model before Poise writes it. Throws bad_argument if Poise cannot read it.
 Model read_edited(const Format& format, const Input& edited) {
   try {
     return format.read(edited, {});
@@ -46,9 +46,9 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
   return model.vocabulary ? model.vocabulary : make_described_vocabulary(model).made;
 }
 
-// Returns the first special token that the vocabulary no longer names. `may_change` is true if a change sets ids. If an
-// id is deleted, readers of GGUF use a default, which may be another id.
-std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
+// Returns a sentence about the first special token that the vocabulary would lose; empty if it keeps all. Unless
+// `may_change`, other ids count as lost, too: if an id is deleted, readers of GGUF use a default.
+std::string describe_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
     std::int32_t Vocabulary::*id;
@@ -74,8 +74,8 @@ std::vector<std::string> list_errors(const Model& model, const std::filesystem::
   return errors;
 }
 
-// Returns the first hyperparameter that would change; an absent key has a default.
-std::string find_changed_hyperparameter(const Model& before, const Model& after) {
+// Returns a sentence about the first hyperparameter that would change, as deleting its key can do; empty if none would.
+std::string describe_changed_hyperparameter(const Model& before, const Model& after) {
   if (!before.config || !after.config || *before.config == *after.config) return {};
   const Attributes was = config_to_attributes(*before.config, before.card.model_type);
   for (const auto& [key, value] : config_to_attributes(*after.config, after.card.model_type)) {
@@ -87,17 +87,17 @@ std::string find_changed_hyperparameter(const Model& before, const Model& after)
 }
 
 // Describes the harm that the edit would do to the model; empty if there is none.
-std::string find_harm(const Model& before, const Model& after, const AttributeChanges& changes,
-                      const std::filesystem::path& path) {
+std::string describe_harm(const Model& before, const Model& after, const AttributeChanges& changes,
+                          const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
   if (const auto vocabulary = find_vocabulary(before)) {
     const auto left = find_vocabulary(after);
     if (!left) return "the model would lose its vocabulary";
-    std::string lost = find_lost_token(*vocabulary, *left, !changes.set.empty());
+    std::string lost = describe_lost_token(*vocabulary, *left, !changes.set.empty());
     if (!lost.empty()) return lost;
   }
   if (changes.set.empty()) {
-    std::string changed = find_changed_hyperparameter(before, after);
+    std::string changed = describe_changed_hyperparameter(before, after);
     if (!changed.empty()) return changed;
   }
   const std::vector<std::string> errors = list_errors(after, path);
@@ -125,7 +125,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   ready.prepared = opened.format->edit(opened.input, changes);
   const Model after = read_edited(*opened.format, {path, ready.prepared->make_edited_source()});
   if (changes.force) return ready;
-  const std::string problem = find_harm(opened.model, after, changes, path);
+  const std::string problem = describe_harm(opened.model, after, changes, path);
   if (!problem.empty()) {
     throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), path.string())
         .with({.kind = Remedy::Kind::force});
@@ -135,7 +135,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
 }
 
 // Throws bad_argument unless the copy is next to the other files of the model, which the copy refers to.
-void require_whole(const Opened& opened, const std::filesystem::path& output) {
+void require_same_directory(const Opened& opened, const std::filesystem::path& output) {
   const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
@@ -195,7 +195,7 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   const auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};
   FileOutput::check_replaceable(target, overwrite, inputs);
   const ReadyEdit ready = prepare_edit(path, changes);
-  require_whole(ready.opened, target);
+  require_same_directory(ready.opened, target);
   const SourcePtr edited = ready.prepared->make_edited_source();
   EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
   if (changes.dry_run) return report;

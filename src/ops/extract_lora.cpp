@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostRank = 1 << 16;  // that PEFT's configuration may have in Poise
+constexpr std::uint64_t kMostRank = 1 << 16;  // Poise reads no larger one from PEFT's configuration
 constexpr std::string_view kWeight = ".weight";
 
 // Describes a matrix that differs.
@@ -108,7 +108,7 @@ class Fits {
     };
     source.count = [&](std::uint64_t elements) { meter_->advance(elements * sizeof(float), matrix.base->name); };
     LowRankFit fit = fit_low_rank(source, matrix.rank);
-    // The product has nothing of float64 differences that are 0 as float32, and their squares may be 0, too.
+    // Differences of float64 numbers may be 0 as float32: then the product captures none of them.
     const bool is_zero = std::ranges::all_of(fit.left, [](float number) { return number == 0; });
     captured_[index] = is_zero ? 0 : fit.captured;
     if (matrix.is_turned) {
@@ -136,7 +136,7 @@ class Fits {
   std::size_t kept_index_ = 0;
 };
 
-// One of the thin matrices.
+// Reads one of the two thin matrices of a fit.
 class FitBlob final : public Blob {
  public:
   FitBlob(std::shared_ptr<Fits> fits, std::size_t index, std::vector<float> LowRankFit::*side, std::uint64_t elements)
@@ -204,7 +204,7 @@ class Extraction {
   }
 
  private:
-  // Finds what differs.
+  // Compares the models, and sorts their differences into changed matrices and tensors that an adapter leaves out.
   void compare() {
     const DiffReport report = diff(base_, tuned_,
                                    {.only = options_.only,
@@ -228,11 +228,11 @@ class Extraction {
       for (const Tensor& tensor : model->tensors()) {
         const auto found = by_name.find(tensor.name);
         if (found == by_name.end()) continue;
-        sort(*found->second);
+        classify(*found->second);
         by_name.erase(found);
       }
     }
-    report_groups();
+    report_left_out();
     if (changed_.empty())
       throw Error(
           ErrorKind::bad_argument,
@@ -251,10 +251,10 @@ class Extraction {
     }
     if (!names.empty())
       report_.warnings.push_back(
-          fmt::format("the configurations differ in {}: an adapter has its base's", list_names(names)));
+          fmt::format("the configurations differ in {}: the adapter keeps the base's values", list_names(names)));
   }
 
-  void sort(const TensorDifference& difference) {
+  void classify(const TensorDifference& difference) {
     using What = TensorDifference::What;
     if (difference.what == What::only_in_a) return only_in_base_.push_back(difference.name);
     if (difference.what == What::only_in_b) return only_in_tuned_.push_back(difference.name);
@@ -295,7 +295,7 @@ class Extraction {
     report_.matrices.push_back({difference.name, base.shape, changed_.back().rank, values.rms, 0});
   }
 
-  void report_groups() {
+  void report_left_out() {
     const auto warn = [&](const std::vector<std::string>& names, std::string_view text) {
       if (!names.empty())
         report_.warnings.push_back(

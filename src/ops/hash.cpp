@@ -33,7 +33,7 @@ struct Item {
   bool is_other = false;             // true if another rank reads it
 };
 
-// Divides the items among ranks.
+// Marks the items that other ranks read.
 void assign_items(std::vector<Item>& items, const Communicator& ranks) {
   std::vector<std::uint64_t> sizes;
   for (const Item& item : items) sizes.push_back(item.blob->size());
@@ -58,7 +58,7 @@ void gather_digests(std::vector<Item>& items, Communicator& ranks) {
 
 class ItemHash final : public Visitor {
  public:
-  static Visit visit(Item& item, Meter& meter) {
+  static Visit make_visit(Item& item, Meter& meter) {
     auto hash = std::make_unique<ItemHash>(item, meter);
     const bool sha256 = item.file == nullptr || hash->claim_->needs_sha256();
     return {item.blob, sha256, std::move(hash)};
@@ -105,7 +105,7 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
     bytes = saturating_add(bytes, sizes.emplace_back(item.blob->size()));
   }
   Meter meter(progress, bytes);
-  Scan scan(sizes, [&](std::size_t index) { return ItemHash::visit(*own[index], meter); });
+  Scan scan(sizes, [&](std::size_t index) { return ItemHash::make_visit(*own[index], meter); });
   scan.start();
   scan.finish();
 }
@@ -113,7 +113,7 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
 // Hashes a model; `ranks` is null for a single rank.
 ModelHash hash_model(const Model& model, const Progress& progress, Communicator* ranks) {
   const std::vector<PartRef> parts = list_parts(model);
-  const SameBefore same = find_same_bytes_before(parts);
+  const SameBefore same = find_first_with_same_bytes(parts);
   std::vector<Item> items;
   std::vector<std::size_t> item_of(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {

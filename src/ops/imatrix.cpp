@@ -81,7 +81,7 @@ void append_older_entry(ByteWriter& out, const std::string& name, const ImatrixE
   }
 }
 
-ByteWriter make_older(const Imatrix& imatrix) {
+ByteWriter make_older_file(const Imatrix& imatrix) {
   const auto has_tokens = [](const auto& named) { return std::ranges::max(named.second.counts) > 0; };
   ByteWriter out;
   out.append_i32(
@@ -150,7 +150,7 @@ void save_imatrix(const Imatrix& imatrix, const std::filesystem::path& path, boo
     save(make_model(imatrix), path, "gguf", {.overwrite = overwrite});
     return;
   }
-  const ByteWriter bytes = make_older(imatrix);
+  const ByteWriter bytes = make_older_file(imatrix);
   FileOutput output(path, overwrite);
   output.main().write(bytes.bytes());
   output.commit();

@@ -146,8 +146,8 @@ class Merging {
                                   : !changes_input ? "the output matrix alone"
                                                    : "the input embedding and the output matrix by themselves";
     return fmt::format(
-        "the adapter changes {}, which are tied in the model: {} becomes a matrix of its own, and "
-        "tie_word_embeddings false",
+        "the adapter changes {}, but the model ties the two matrices: {} becomes a matrix of its own, and "
+        "tie_word_embeddings becomes false",
         what, output);
   }
 
@@ -209,8 +209,8 @@ Adapter require_adapter(const Model& file, const Model& base) {
   auto found = parse_adapter(file, &base);
   if (!found) {
     throw Error(ErrorKind::invalid_file,
-                "this is not an adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "
-                "file of one has general.type \"adapter\"",
+                "this is not an adapter: expected a directory with adapter_config.json and without model.safetensors, "
+                "or a GGUF file whose general.type is \"adapter\"",
                 file.origin.path.string());
   }
   try {

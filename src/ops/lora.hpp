@@ -21,7 +21,7 @@ Adapter require_adapter(const Model& file, const Model& base);
 // "bf16", "q4_k".
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
-// Throws unsupported unless a file of this format can be read as an adapter again: it keeps the adapter's description.
+// Throws unsupported unless files of this format keep the description without which no program can read an adapter.
 void require_adapter_format(const Format& format);
 
 struct MergedModel {

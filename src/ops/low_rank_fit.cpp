@@ -19,14 +19,14 @@ namespace {
 
 using Columns = Eigen::MatrixXd;  // a column for each vector
 
-constexpr std::size_t kBlockElements = 1 << 20;  // of the matrix, in memory for each thread
-constexpr std::size_t kMostRows = 256;           // of a block
+constexpr std::size_t kBlockElements = 1 << 20;  // elements of a block; each thread holds a block in memory
+constexpr std::size_t kMostRows = 256;           // rows of a block
 constexpr std::size_t kPiece = 256;              // products that are added as float32, before they are added as float64
-constexpr std::uint64_t kMoreVectors = 8;        // than the rank, at least: they bring the others closer
+constexpr std::uint64_t kMoreVectors = 8;        // vectors beyond the rank, at least, which improve the fit
 constexpr std::uint64_t kSeed = 52;
-constexpr int kMostExponent = std::numeric_limits<float>::max_exponent - 1;  // of a power of two
+constexpr int kMostExponent = std::numeric_limits<float>::max_exponent - 1;  // of a power of two that float32 holds
 
-// Holds a thin matrix in the form of add_strips(), cut into pieces of rows: [strips, piece, kStrip] each.
+// Holds a thin matrix in the form that add_strips() reads, cut into pieces of rows: [strips, piece, kStrip] each.
 class Pieces {
  public:
   explicit Pieces(const Columns& matrix)
@@ -47,7 +47,7 @@ class Pieces {
   std::size_t width() const { return strips_ * kStrip; }  // columns, filled up with zeros
   std::size_t strips() const { return strips_; }
   std::size_t count_rows(std::size_t begin) const { return std::min(kPiece, rows_ - begin); }
-  const float* find(std::size_t begin) const { return numbers_.data() + begin * width(); }
+  const float* get_piece(std::size_t begin) const { return numbers_.data() + begin * width(); }
 
  private:
   std::size_t rows_;
@@ -55,7 +55,7 @@ class Pieces {
   std::vector<float> numbers_;
 };
 
-// Holds neighbouring rows of the matrix, and what a pass computes of them.
+// Holds neighbouring rows of the matrix, and the results of a pass for them.
 struct Block {
   std::uint64_t first = 0;
   std::size_t count = 0;
@@ -76,7 +76,7 @@ class Fitting {
   }
 
   LowRankFit fit(std::uint64_t rank) const {
-    Columns right = make_random();
+    Columns right = make_random_signs();
     for (unsigned pass = 1; pass < kLowRankPasses; ++pass) right = make_orthonormal(multiply_twice(right));
     const Eigen::HouseholderQR<Columns> left(multiply(right));
     const Columns triangle = left.matrixQR().topRows(vectors_).triangularView<Eigen::Upper>();
@@ -97,7 +97,7 @@ class Fitting {
 
  private:
   // Returns random signs.
-  Columns make_random() const {
+  Columns make_random_signs() const {
     const std::uint64_t key = make_random_key(kSeed, 0, {});
     Columns random(static_cast<Eigen::Index>(columns_), vectors_);
     for (Eigen::Index i = 0; i < random.size(); ++i)
@@ -121,7 +121,7 @@ class Fitting {
 
   // Passes all rows in blocks to `make`, on all threads, and then in order to `use`.
   template <typename Make, typename Use>
-  void pass(const Make& make, const Use& use) const {
+  void process_blocks(const Make& make, const Use& use) const {
     std::uint64_t next = 0;
     process_in_order<Block>(
         [&](Block& block) {
@@ -147,14 +147,14 @@ class Fitting {
   Columns multiply(const Columns& vectors) const {
     const Pieces pieces(vectors);
     Columns result(static_cast<Eigen::Index>(matrix_.rows), vectors.cols());
-    pass([&](Block& block) { multiply_rows(block, pieces); },
-         [&](const Block& block) {
-           for (std::size_t i = 0; i < block.count; ++i) {
-             for (Eigen::Index j = 0; j < result.cols(); ++j)
-               result(static_cast<Eigen::Index>(block.first + i), j) =
-                   static_cast<double>(block.products[i * pieces.width() + static_cast<std::size_t>(j)]);
-           }
-         });
+    process_blocks([&](Block& block) { multiply_rows(block, pieces); },
+                   [&](const Block& block) {
+                     for (std::size_t i = 0; i < block.count; ++i) {
+                       for (Eigen::Index j = 0; j < result.cols(); ++j)
+                         result(static_cast<Eigen::Index>(block.first + i), j) =
+                             static_cast<double>(block.products[i * pieces.width() + static_cast<std::size_t>(j)]);
+                     }
+                   });
     return result;
   }
 
@@ -163,7 +163,7 @@ class Fitting {
     const Pieces pieces(vectors);
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> sums =
         Columns::Zero(vectors.rows(), vectors.cols());
-    pass(
+    process_blocks(
         [&](Block& block) {
           multiply_rows(block, pieces);
           multiply_columns(block, pieces);
@@ -195,7 +195,7 @@ class Fitting {
         const std::size_t rows = std::min<std::size_t>(2, block.count - i);
         std::ranges::fill(part, 0.0F);
         add_rows(part.data(), block.numbers.data() + i * columns_ + begin, columns_, rows, pieces.count_rows(begin),
-                 pieces.find(begin), pieces);
+                 pieces.get_piece(begin), pieces);
         for (std::size_t j = 0; j < rows * width; ++j) sums[i * width + j] += static_cast<double>(part[j]);
       }
     }
@@ -226,7 +226,7 @@ class Fitting {
   const ReadMatrix& matrix_;
   std::size_t columns_;
   std::size_t block_rows_;
-  // A power of two, which makes the largest element 1 to 2, so that no square vanishes. A subnormal one gets less.
+  // A power of two that scales the largest element to 1 to 2, or to less if it is subnormal, so that squares are not 0.
   double scale_;
   Eigen::Index vectors_ = 0;
 };

@@ -1,9 +1,8 @@
-// low_rank_fit: the product of two thin matrices that is closest to a matrix: its truncated singular value
-// decomposition.
+// Finds the product of two thin matrices that is closest to a matrix, by a truncated singular value decomposition.
 //
-// The decomposition is randomized: a few products with the matrix and its transpose turn random vectors into those that
-// hold most of it. The random numbers are always the same, and sums do not depend on the threads, so that the result is
-// the same in every run on the same instruction set.
+// The decomposition is randomized: a few products with the matrix and its transpose turn random vectors into vectors
+// that span most of it. The random numbers are always the same, and sums do not depend on the threads, so that the
+// result is the same in every run on the same instruction set.
 //
 // Source: N. Halko, P. G. Martinsson, J. A. Tropp, "Finding structure with randomness", SIAM Review 53 (2011),
 // algorithms 4.4 and 5.1.
@@ -20,11 +19,11 @@ namespace poise {
 struct ReadMatrix {
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
-  double largest = 0;         // magnitude of any element
+  double largest = 0;         // the largest magnitude of an element
   double sum_of_squares = 0;  // of all elements
   // Reads whole rows from `first` on. Several threads call it.
   std::function<void(std::uint64_t first, std::span<float> out)> read;
-  // Gets the number of elements of every piece that was read. The whole matrix is read kLowRankPasses times.
+  // Receives the number of elements of every piece that was read. fit_low_rank() reads the matrix kLowRankPasses times.
   std::function<void(std::uint64_t elements)> count = {};
 };
 
@@ -37,7 +36,7 @@ struct LowRankFit {
   double captured = 1;       // the share of sum_of_squares that the product has
 };
 
-// Computes the fit. Keeps both thin matrices, and a few rows for each thread. Throws what reading throws. Requires:
+// Needs memory for both thin matrices, and for a few rows on each thread. Throws what reading throws. Requires:
 // finite elements that are not all 0; 1 <= rank <= min(rows, columns).
 LowRankFit fit_low_rank(const ReadMatrix& matrix, std::uint64_t rank);
 

@@ -17,7 +17,7 @@ class NamePatterns {
   NamePatterns(std::string_view option, const std::vector<std::string>& patterns);
 
   bool empty() const { return patterns_.empty(); }
-  // Returns true if a pattern matches one of a tensor's names.
+  // Returns true if a pattern matches one of a tensor's names. Marks all patterns that match as used.
   bool match(std::span<const std::string> names);
   // Throws bad_argument for a pattern that has matched no tensor.
   void require_all_used() const;

@@ -46,7 +46,8 @@ Meeting share_meeting(const Meeting& own, Communicator& ranks) {
   return meeting;
 }
 
-// Opens the file, if this rank sees it. Waits for it, because a file server may show a new name only after a moment.
+// Opens the file, if this rank sees it. Waits up to `patience`, because a file server may show a new name only after a
+// moment.
 FileDescriptor open_shared(const Meeting& meeting, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (true) {
@@ -78,7 +79,7 @@ class RankedOutput::File final : public Sink {
 
   bool begin_part(std::uint64_t bytes) override {
     in_part_ = true;
-    return writes_ = all_.deal(bytes);
+    return writes_ = all_.assign_part(bytes);
   }
   void end_part() override {
     in_part_ = false;
@@ -155,7 +156,7 @@ RankedOutput::RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes
 
 RankedOutput::~RankedOutput() = default;
 
-bool RankedOutput::deal(std::uint64_t bytes) {
+bool RankedOutput::assign_part(std::uint64_t bytes) {
   const std::uint64_t left = bytes_ - std::min(bytes_, dealt_);
   const double middle = static_cast<double>(dealt_) + static_cast<double>(std::min(bytes, left)) / 2;
   dealt_ += std::min(bytes, left);

@@ -22,8 +22,8 @@ namespace poise {
 class RankedOutput final : public SavedOutput {
  public:
   // `own` is the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes` is about the size of all
-  // parts, which are divided among the ranks by it. With `has_names`, the files have hidden names in any case. All
-  // ranks call this together.
+  // parts: the ranks divide the parts by it. If `has_names`, the files have hidden names in any case. All ranks call
+  // this together.
   RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
   ~RankedOutput() override;
 
@@ -46,7 +46,7 @@ class RankedOutput final : public SavedOutput {
   class File;
   Sink& open(const std::function<Sink&()>& open_own);
   // Returns true if this rank writes the next part.
-  bool deal(std::uint64_t bytes);
+  bool assign_part(std::uint64_t bytes);
 
   std::unique_ptr<SavedOutput> own_;
   std::uint64_t bytes_;

@@ -1,7 +1,7 @@
 // Declares work that several ranks (processes) share: each reads some of the bytes, and all get the same results.
 //
-// Each of these throws what its counterpart for one rank throws, on the rank that finds the fault. Requires: all ranks
-// have the same headers.
+// Each function with a Communicator throws what its counterpart for one rank throws, on the rank that finds the fault.
+// Requires: all ranks have the same headers.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ namespace poise {
 
 ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
 
-// Each rank writes its share of the tensors at its places in the same files, on a file system that all ranks see. The
-// output is that of one rank. If a writer cannot divide the output, for example compressed parts, rank 0 writes it, and
-// the others compute along.
+// Each rank writes its share of the tensors at its places in the same files, on a file system that all ranks see. One
+// rank would write the same bytes. If a writer cannot divide the output, for example compressed parts, rank 0 writes
+// it, and the others only compute it.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options, Communicator& ranks);
 

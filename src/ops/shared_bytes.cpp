@@ -21,7 +21,7 @@ struct CheckedValues {
 
 // Identifies a sparse tensor's indices and rules: a check of its indices depends only on these.
 struct CheckedIndices {
-  // Requires: all parts have a location.
+  // Requires: the blobs of all parts have places in files.
   explicit CheckedIndices(const Tensor& tensor)
       : layout(tensor.layout), rules(get_sparse_rules(tensor)), shape(tensor.shape) {
     for (const Part& part : tensor.parts) {
@@ -41,13 +41,13 @@ struct CheckedIndices {
 };
 
 template <typename Key>
-SameBefore find_same_before_by(const std::vector<PartRef>& parts, Key (*key)(const PartRef& part)) {
+SameBefore find_first_equal_part(const std::vector<PartRef>& parts, Key (*key)(const PartRef& part)) {
   std::vector<std::pair<Key, std::size_t>> keys;
   keys.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (has_place(*parts[i].part)) keys.emplace_back(key(parts[i]), i);
   }
-  return find_same_before(parts.size(), std::move(keys));
+  return find_first_equal(parts.size(), std::move(keys));
 }
 
 }  // namespace
@@ -73,16 +73,16 @@ std::vector<PartRef> list_parts(const Model& model) {
   return parts;
 }
 
-SameBefore find_same_bytes_before(const std::vector<PartRef>& parts) {
-  return find_same_before_by<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
+SameBefore find_first_with_same_bytes(const std::vector<PartRef>& parts) {
+  return find_first_equal_part<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
 }
 
-SameBefore find_same_values_before(const std::vector<PartRef>& parts) {
-  return find_same_before_by<CheckedValues>(parts,
-                                            [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
+SameBefore find_first_with_same_values(const std::vector<PartRef>& parts) {
+  return find_first_equal_part<CheckedValues>(parts,
+                                              [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
 }
 
-SameBefore find_same_indices_before(const Model& model) {
+SameBefore find_first_with_same_indices(const Model& model) {
   std::vector<std::pair<CheckedIndices, std::size_t>> keys;
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -90,7 +90,7 @@ SameBefore find_same_indices_before(const Model& model) {
       keys.emplace_back(CheckedIndices(tensor), index);
     ++index;
   }
-  return find_same_before(model.size(), std::move(keys));
+  return find_first_equal(model.size(), std::move(keys));
 }
 
 namespace {
@@ -102,7 +102,7 @@ Error copy_remedies(Error error, const Error& other) {
   return error;
 }
 
-// Adds the name of the part in whose bytes the error of a decoder is.
+// Adds the names of the tensor and part whose bytes contain the error's offset.
 Error name_part(const Error& error, const std::vector<const Model*>& models) {
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {

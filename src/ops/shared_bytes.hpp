@@ -20,7 +20,7 @@ namespace poise {
 // Identifies the decoded bytes of a part and its digest in the file: a digest check of the part depends only on these.
 // Borrows the part.
 struct DigestedBytes {
-  // Requires: the part has a location.
+  // Requires: the part's blob has a place in a file.
   explicit DigestedBytes(const Part& part);
   friend auto operator<=>(const DigestedBytes&, const DigestedBytes&) = default;
 
@@ -42,10 +42,10 @@ std::vector<PartRef> list_parts(const Model& model);
 
 using SameBefore = std::vector<std::optional<std::size_t>>;
 
-// Returns, for each of `count` things, the index of the first one with an equal key, if that is another one. The key
-// comes with its index; a thing without a key equals no other.
+// Returns for each of `count` items the index of the first item with an equal key; std::nullopt if the item is the
+// first itself. `keys` has keys and the indices of their items; an item without a key equals no other.
 template <typename Key>
-SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
+SameBefore find_first_equal(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
   SameBefore same(count);
   std::ranges::sort(keys);
   for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {
@@ -59,11 +59,11 @@ SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::s
 }
 
 // Finds parts with the same bytes and the same digest.
-SameBefore find_same_bytes_before(const std::vector<PartRef>& parts);
+SameBefore find_first_with_same_bytes(const std::vector<PartRef>& parts);
 // Finds parts with the same bytes, digest and rules for values, for which verify() finds the same faults.
-SameBefore find_same_values_before(const std::vector<PartRef>& parts);
+SameBefore find_first_with_same_values(const std::vector<PartRef>& parts);
 // Finds sparse tensors with the same indices under the same rules; their values may differ.
-SameBefore find_same_indices_before(const Model& model);
+SameBefore find_first_with_same_indices(const Model& model);
 
 // These functions add tensor, part and place to errors: a decoder knows only the place in a file; casts and codes know
 // only the tensor.

@@ -1,8 +1,9 @@
 // Computes statistics: reads tensors in pieces of whole rows on all processors, and adds the pieces up in order.
 //
-// Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses them from its first
-// numbers and collects those that are far from the mean: fewer than one of a hundred in most models. A piece whose
-// guess was too large, or that has too many far numbers, is read again if its extremes are outliers.
+// Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses both from its first
+// numbers, and collects numbers that are far from the guessed mean: fewer than one of a hundred in most models. If the
+// guess was too large, or the piece has too many far numbers, another pass counts its outliers if its extremes are
+// ones.
 #include <poise/statistics.hpp>
 
 #include <algorithm>
@@ -40,7 +41,7 @@ constexpr std::uint64_t kShortRow = 256;    // elements; shorter rows are summed
 // Returns the step between the elements of the sample. It is odd, so that rows of even length show all columns.
 std::uint64_t find_sample_step(std::uint64_t elements) { return elements < 2 * kSample ? 1 : (elements / kSample) | 1; }
 
-// Names a run of elements: whole rows, or a part of a single one.
+// Holds the sums of neighbouring elements: of whole rows, or of a part of a single row.
 struct Piece {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -58,7 +59,7 @@ void choose_larger(std::optional<TensorStatistics::Channel>& largest, TensorStat
   if (!largest || next.rms > largest->rms) largest = next;
 }
 
-// Holds a tensor that is being read. Of a sparse tensor, the stored values are read as if they were one row.
+// Holds a tensor that is being read. The stored values of a sparse tensor count as one row.
 struct Work {
   const Tensor& tensor;
   std::size_t index;  // the index among the results
@@ -88,10 +89,10 @@ struct Work {
   bool has_long_rows() const { return row_length > kMostInPiece; }
   // Returns true if one thread reads all pieces, because a compressed stream, or the places of stored values, can only
   // be read in order.
-  bool is_whole() const { return stored_values || !elements->is_seekable(); }
+  bool must_read_in_order() const { return stored_values || !elements->is_seekable(); }
 
-  // Returns how many of the tensor's bytes count as read when the elements before this one are read.
-  std::uint64_t find_bytes_before(std::uint64_t element) const {
+  // Returns the number of the tensor's bytes that the progress counts for the elements before this one.
+  std::uint64_t count_bytes_before(std::uint64_t element) const {
     if (element == 0 || element == count) return element == 0 ? 0 : tensor.size_bytes();
     return static_cast<std::uint64_t>(static_cast<double>(tensor.size_bytes()) * static_cast<double>(element) /
                                       static_cast<double>(count));
@@ -99,8 +100,8 @@ struct Work {
 };
 
 // Calls use(block, first) for the elements of [begin, end), in blocks that fit the first-level cache. A block is a part
-// of one row, or several whole short rows. If the elements are mapped, calls use_stored(bytes, first) first, and use()
-// only if that returns false.
+// of one row, or several whole short rows. Calls use_stored(bytes, first) before, with no bytes unless the elements are
+// mapped; calls use() only if it returns false.
 template <typename Number, typename Use, typename UseStored>
 void read_blocks(const Work& work, std::uint64_t begin, std::uint64_t end, BlobStream* stream, const Use& use,
                  const UseStored& use_stored) {
@@ -130,7 +131,7 @@ class PieceSums {
       : work_(work), piece_(piece), smallest_normal_(static_cast<Number>(work.elements->smallest_normal())) {}
 
   void add(std::span<const Number> block, std::uint64_t first) {
-    if (first == piece_.begin) guess(block);
+    if (first == piece_.begin) guess_far_numbers(block);
     add_summary(summarize_block(block), first, block.size());
     add_to_sample(first, block.size(), [&](std::size_t i) { return static_cast<double>(block[i]); });
     if (work_.grid) {
@@ -181,7 +182,7 @@ class PieceSums {
         piece_.cells);
   }
 
-  void guess(std::span<const float> block) {
+  void guess_far_numbers(std::span<const float> block) {
     FarNumbers none;
     const auto finite = std::ranges::find_if(block, [](float number) { return std::isfinite(number); });
     if (finite == block.end()) return;
@@ -195,7 +196,7 @@ class PieceSums {
                   .reach = kFarDeviations * deviation + (is_around_zero ? std::abs(mean) : 0),
                   .most = kMostFar};
   }
-  void guess(std::span<const double>) { piece_.far.is_complete = false; }
+  void guess_far_numbers(std::span<const double>) { piece_.far.is_complete = false; }
 
   template <typename NumberAt>
   void add_to_sample(std::uint64_t first, std::size_t count, const NumberAt& number_at) {
@@ -233,7 +234,7 @@ void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
 }
 
 void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
-  work.elements->is_wide() ? read_piece<double>(work, piece, stream) : read_piece<float>(work, piece, stream);
+  work.elements->needs_float64() ? read_piece<double>(work, piece, stream) : read_piece<float>(work, piece, stream);
 }
 
 // Returns the row of a sparse tensor with the largest rms.
@@ -246,8 +247,8 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
   const auto collect = [&](const auto& block, std::uint64_t) {
     values.insert(values.end(), block.begin(), block.end());
   };
-  work.elements->is_wide() ? read_blocks<double>(work, 0, work.count, stream.get(), collect)
-                           : read_blocks<float>(work, 0, work.count, stream.get(), collect);
+  work.elements->needs_float64() ? read_blocks<double>(work, 0, work.count, stream.get(), collect)
+                                 : read_blocks<float>(work, 0, work.count, stream.get(), collect);
   if (tensor.shape.empty() || tensor.elements() == 0) return std::nullopt;
   const std::uint64_t length = tensor.elements() / tensor.shape[0];
   std::optional<TensorStatistics::Channel> largest;
@@ -295,8 +296,8 @@ struct Sums {
   }
 };
 
-// Counts the sample in the parts of a histogram. `zeros` is the number of a sparse tensor's zeros, which the sample
-// lacks.
+// Counts the numbers of the sample in the bins of a histogram. `zeros` is the number of a sparse tensor's zeros, which
+// the sample lacks.
 template <typename Counts>
 void count_sample(const TensorStatistics& result, const std::vector<double>& sample, std::uint64_t zeros,
                   Counts& histogram) {
@@ -312,7 +313,7 @@ void count_sample(const TensorStatistics& result, const std::vector<double>& sam
   if (zeros > 0) count(0, zeros);
 }
 
-// Names a part of a tensor whose outliers are counted by another pass.
+// Describes a part of a tensor whose outliers another pass counts.
 struct Recount {
   std::shared_ptr<Work> work;
   std::uint64_t begin;
@@ -345,7 +346,7 @@ void count_outliers(const Sums& sums, TensorStatistics& result, std::vector<Reco
 }
 
 // Completes the statistics of a tensor; `details` may be null.
-void finish(Sums& sums, TensorStatistics& result, TensorDetails* details, std::vector<Recount>& recounts) {
+void complete_statistics(Sums& sums, TensorStatistics& result, TensorDetails* details, std::vector<Recount>& recounts) {
   if (details != nullptr && sums.work->grid) details->map = sums.work->grid->make_map(sums.cells);
   const std::uint64_t unstored = result.elements - sums.work->count;
   if (unstored > 0) sums.summary.merge({.moments = {.count = unstored}, .min = 0, .max = 0, .zeros = unstored});
@@ -413,8 +414,8 @@ class Statistics {
   std::vector<TensorDetails> release_details() { return std::move(details_); }
 
   ModelStatistics compute() {
-    process_in_order<Item>([this](Item& item) { return cut(item); }, [this](Item& item) { make(item); },
-                           [this](Item& item) { use(item); });
+    process_in_order<Item>([this](Item& item) { return begin_item(item); }, [this](Item& item) { read_item(item); },
+                           [this](Item& item) { add_item(item); });
     std::size_t next = 0;
     struct Count {
       const Recount* recount;
@@ -426,7 +427,7 @@ class Statistics {
       return true;
     };
     process_in_order<Count>(
-        begin, [](Count& count) { count.outliers = count_again(*count.recount); },
+        begin, [](Count& count) { count.outliers = recount_outliers(*count.recount); },
         [&](Count& count) {
           result_.tensors[count.recount->work->index].outliers += count.outliers;
           meter_->advance(0, count.recount->work->tensor.name);
@@ -468,7 +469,7 @@ class Statistics {
     std::optional<TensorStatistics::Channel> largest_sparse;
   };
 
-  bool cut(Item& item) {
+  bool begin_item(Item& item) {
     if (!work_) {
       if (next_ == waiting_.size()) return false;
       const auto& [tensor, index] = waiting_[next_++];
@@ -481,14 +482,14 @@ class Statistics {
     }
     item.work = work_;
     item.begin = at_;
-    item.end = at_ = work_->is_whole() ? work_->count : work_->find_piece_end(at_);
+    item.end = at_ = work_->must_read_in_order() ? work_->count : work_->find_piece_end(at_);
     item.pieces.clear();
     item.largest_sparse.reset();
     if (at_ == work_->count) work_.reset();
     return true;
   }
 
-  void make(Item& item) {
+  void read_item(Item& item) {
     const Work& work = *item.work;
     if (work.stored_values) item.largest_sparse = find_largest_sparse_row(work);
     const auto stream = work.elements->stream();
@@ -497,31 +498,32 @@ class Statistics {
       piece.begin = at;
       piece.end = at = work.find_piece_end(at);
       read_piece(work, piece, stream.get());
-      meter_->advance(work.find_bytes_before(piece.end) - work.find_bytes_before(piece.begin), work.tensor.name);
+      meter_->advance(work.count_bytes_before(piece.end) - work.count_bytes_before(piece.begin), work.tensor.name);
     }
   }
 
-  void use(Item& item) {
+  void add_item(Item& item) {
     if (!sums_) sums_.emplace().work = item.work;
     for (Piece& piece : item.pieces) sums_->add(std::move(piece));
     const Work& work = *item.work;
     if (work.stored_values) sums_->largest = item.largest_sparse;
     if (item.end == work.count) {
-      finish(*sums_, result_.tensors[work.index], details_.empty() ? nullptr : &details_[work.index], recounts_);
+      complete_statistics(*sums_, result_.tensors[work.index], details_.empty() ? nullptr : &details_[work.index],
+                          recounts_);
       sums_.reset();
     }
     item.work.reset();
   }
 
-  static std::uint64_t count_again(const Recount& recount) {
+  static std::uint64_t recount_outliers(const Recount& recount) {
     const Work& work = *recount.work;
     const auto stream = work.elements->stream();
     std::uint64_t outliers = 0;
     const auto count = [&](const auto& block, std::uint64_t) {
       outliers += count_outside(block, recount.low, recount.high);
     };
-    work.elements->is_wide() ? read_blocks<double>(work, recount.begin, recount.end, stream.get(), count)
-                             : read_blocks<float>(work, recount.begin, recount.end, stream.get(), count);
+    work.elements->needs_float64() ? read_blocks<double>(work, recount.begin, recount.end, stream.get(), count)
+                                   : read_blocks<float>(work, recount.begin, recount.end, stream.get(), count);
     return outliers;
   }
 
@@ -536,11 +538,11 @@ class Statistics {
   std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
-  // These members belong to cut(): the next tensor, its work, and the place in it.
+  // These members belong to begin_item(): the next tensor, its work, and the place in it.
   std::size_t next_ = 0;
   std::shared_ptr<Work> work_;
   std::uint64_t at_ = 0;
-  // This member belongs to use(): the sums of the current tensor.
+  // This member belongs to add_item(): the sums of the current tensor.
   std::optional<Sums> sums_;
   std::vector<Recount> recounts_;
 };

@@ -21,7 +21,7 @@ class TensorElements {
   // Requires: has_numbers(tensor), and the tensor is not sparse.
   explicit TensorElements(const Tensor& tensor);
 
-  bool is_wide() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }
+  bool needs_float64() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }
   bool is_seekable() const { return blob_->seekable(); }
   // Returns the smallest normal number of the type in which dense elements are stored, or of float32 for others. 0: the
   // type has no subnormal numbers.
@@ -30,7 +30,7 @@ class TensorElements {
   std::unique_ptr<BlobStream> stream() const { return is_seekable() ? nullptr : blob_->stream(); }
 
   // Reads elements from `first` on or, if `stream` is not null, its next elements. `buffer` is the caller's memory for
-  // stored bytes. Throws what reading the blob throws. Requires: `out` is float64 if and only if is_wide().
+  // stored bytes. Throws what reading the blob throws. Requires: `out` is float64 if and only if needs_float64().
   void read(BlobStream* stream, std::uint64_t first, std::span<float> out, std::vector<std::byte>& buffer) const;
   void read(BlobStream* stream, std::uint64_t first, std::span<double> out, std::vector<std::byte>& buffer) const;
 

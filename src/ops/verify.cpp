@@ -48,8 +48,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 }
 
 // Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and an
-// existing group, and numbers that fit float32. `known` has the findings about the parts, which include parts that
-// cannot be read.
+// existing group, and numbers that fit float32. Does not repeat a finding of `known`, which are about single parts.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -79,7 +78,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   return findings;
 }
 
-// Adds a finding that refers to the findings elsewhere, if there are any, with the worst severity of these.
+// If there are findings elsewhere, adds one that refers to them, with the severity and place of the worst.
 void add_reference(const std::vector<Finding>& elsewhere, std::string message, std::vector<Finding>& findings) {
   const auto worst = std::ranges::max_element(
       elsewhere, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
@@ -119,8 +118,8 @@ class ModelCheck {
         ranks_(ranks),
         parts_(list_parts(model)),
         outcomes_(parts_.size()),
-        same_part_(find_same_values_before(parts_)),
-        same_indices_(find_same_indices_before(model)) {
+        same_part_(find_first_with_same_values(parts_)),
+        same_indices_(find_first_with_same_indices(model)) {
     std::size_t part = 0;
     for (const Tensor& tensor : model.tensors()) {
       tensors_.push_back({&tensor, part, part + tensor.parts.size()});
@@ -178,7 +177,7 @@ class ModelCheck {
     std::optional<Finding> finding = {};
   };
 
-  // Returns a scan of read_[first, last).
+  // Returns a running scan of read_[first, last).
   std::unique_ptr<Scan> start_scan(std::size_t first, std::size_t last) {
     std::vector<std::uint64_t> sizes;
     for (std::size_t i = first; i < last; ++i) sizes.push_back(sizes_[read_[i]]);
@@ -285,7 +284,7 @@ class ModelCheck {
 
   Visit visit_part(std::size_t i) {
     const auto& [tensor, part] = parts_[i];
-    return PartCheck::visit(
+    return PartCheck::make_visit(
         *tensor, *part, outcomes_[i],
         [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); },
         hooks_ != nullptr && hooks_->hashes != nullptr);
@@ -348,9 +347,9 @@ class ModelCheck {
   const CheckHooks* hooks_;  // null: none
   Communicator* ranks_;      // null: a single rank
   std::vector<PartRef> parts_;
-  std::vector<PartOutcome> outcomes_;  // the outcomes of the parts
-  SameBefore same_part_;               // the earlier part with the same outcome
-  SameBefore same_indices_;            // the tensor with the same indices
+  std::vector<PartOutcome> outcomes_;
+  SameBefore same_part_;     // the earlier part with the same outcome
+  SameBefore same_indices_;  // the earlier tensor with the same indices
   std::vector<TensorItem> tensors_;
   std::vector<std::size_t> own_;   // parts that share no bytes with an earlier one
   std::vector<FileItem> files_;    // files with a digest that can be computed
@@ -362,16 +361,16 @@ class ModelCheck {
 };
 
 // Reports code in a file that other programs load as a pickle, if the reader of its format does not look for code.
-void add_code(const SourcePtr& source, VerifyReport& report) {
+void add_code_findings(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
   std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
 // Reports code in a file that Poise cannot open as a model, because other programs may still load it.
-void add_code_if_readable(const Input& input, VerifyReport& report) {
+void add_code_findings_if_readable(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {
-    add_code(input.source, report);
+    add_code_findings(input.source, report);
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;  // the report has an error already
   }
@@ -442,14 +441,14 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     if (format->audit != nullptr && (is_whole || format->count_checksums != nullptr))
       std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
     const bool looks_for_code = format->find_dangerous_code != nullptr || format->holds_in_archive != nullptr;
-    if (input.source && !looks_for_code) add_code(input.source, report);
+    if (input.source && !looks_for_code) add_code_findings(input.source, report);
     if (format->count_checksums != nullptr) report.checksums = format->count_checksums(input, model);
     report.has_digests = report.has_digests || report.checksums > 0;
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
     report.faults.push_back(make_finding(error));
-    add_code_if_readable(given, report);
+    add_code_findings_if_readable(given, report);
   }
   return report;
 }

@@ -25,9 +25,9 @@ struct CheckHooks {
   std::vector<PartHash>* hashes = nullptr;
 };
 
-// Does what verify() does, without the comparison with names of the Hub's cache. `hooks` is null for none. `ranks` is
-// null for a single rank; otherwise each rank reads a share of the bytes, and the first one has all findings
-// (ops/ranks.hpp). Requires: one of them is null.
+// Verifies as verify() does, but does not compare files with their names in the Hub's cache. `ranks` is null for a
+// single rank; otherwise each rank reads a share of the bytes, and the first one has all findings (ops/ranks.hpp).
+// Requires: `hooks` or `ranks` is null.
 VerifyReport verify_input(const Input& input, const ReadOptions& options, const Progress& progress,
                           const CheckHooks* hooks = nullptr, Communicator* ranks = nullptr);
 

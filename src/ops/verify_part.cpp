@@ -23,8 +23,8 @@ Finding make_finding(const Error& error, std::string_view where) {
           error.path(), error.offset()};
 }
 
-Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
-                       bool wants_sha256) {
+Visit PartCheck::make_visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
+                            bool wants_sha256) {
   auto check = std::make_unique<PartCheck>(tensor, part, outcome, std::move(advance));
   const bool sha256 = wants_sha256 || (check->claim_ && check->claim_->needs_sha256());
   return {part.blob, sha256, std::move(check)};
@@ -83,19 +83,20 @@ void PartCheck::report_values(bool complete) {
 
 namespace {
 
-// Holds how many elements are bad, and the first of them.
+// Counts the bad elements of a part, and keeps the index of the first.
 class BadElements {
  public:
   explicit BadElements(DType dtype) : dtype_(dtype) {}
 
-  // Counts the bad ones among elements from `begin` on.
+  // `begin` is the index of the first of these elements in the part.
   void update(std::uint64_t begin, std::span<const std::byte> elements) {
     const BadValues bad = find_bad_values(dtype_, elements);
     if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
     count_ += bad.count;
   }
 
-  // Adds a finding if there are bad elements. `find_place` returns the place of an element.
+  // Adds one bad value for all bad elements, if there are any. `find_place` returns the byte at which an element
+  // begins.
   template <typename PlaceOf>
   void report(const PlaceOf& find_place, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;

@@ -1,4 +1,4 @@
-// Declares the part of verify() that reads: one pass over a part's bytes checks its digest and its values.
+// Reads the bytes of a tensor's part once for verify(), and checks their digest and values.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,6 @@
 
 namespace poise {
 
-// verify() makes these checks on the values of one part. Each check sees the part's decoded bytes once and collects
-// faults.
-
 // Describes a value that a part must not hold.
 struct BadValue {
   Severity severity = Severity::error;
@@ -31,6 +28,7 @@ struct BadValue {
   std::uint64_t byte = 0;  // the position, in decoded bytes of the part
 };
 
+// Checks the values of one part. Sees the part's decoded bytes once, and collects faults.
 class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
@@ -41,12 +39,11 @@ class ValueCheck {
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
-// Checks that booleans are 0 or 1, floating-point values finite (else a warning), unused halves of bytes zero, and that
-// codes fit their bits. Omits checks that do not apply.
+// Returns checks that booleans are 0 or 1, floating-point values finite (else a warning), unused halves of bytes zero,
+// and that codes fit their bits. Omits checks that do not apply.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
-// Returns true when an error reports a fault in a file or in a part of it. The part may also be in a file that is
-// missing.
+// Returns true if an error reports a fault in a file. is_about_the_part() returns true for a missing file, too.
 bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
@@ -63,13 +60,13 @@ class PartCheck final : public Visitor {
  public:
   using Advance = std::function<void(std::uint64_t bytes)>;
 
-  // Writes `outcome` when the part was seen, or could not be; calls `advance` after every piece. Borrowed: tensor,
-  // part, outcome.
+  // Fills in `outcome` while a scan reads the part, and calls `advance` after every piece. Requires: tensor, part and
+  // outcome outlive this.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
   // Returns the visit for a scan. If `wants_sha256` is true, the outcome has the part's SHA-256.
-  static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
-                     bool wants_sha256 = false);
+  static Visit make_visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
+                          bool wants_sha256 = false);
 
   void update(std::span<const std::byte> bytes) override;
   void end(std::string sha256) override;

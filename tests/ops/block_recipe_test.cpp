@@ -138,11 +138,11 @@ TEST(BlockRecipe, UsesTheFilesNumbersForOtherArchitectures) {
 }
 
 TEST(BlockRecipe, RoutersAndPositionsAreNotQuantized) {
-  EXPECT_TRUE(is_never_blocks("model.layers.0.mlp.gate.weight"));
-  EXPECT_TRUE(is_never_blocks("blk.0.ffn_gate_inp.weight"));
-  EXPECT_TRUE(is_never_blocks("transformer.wpe.weight"));
-  EXPECT_TRUE(is_never_blocks("position_embedding.weight"));  // a Tiny Llama's
-  EXPECT_FALSE(is_never_blocks("model.layers.0.mlp.gate_proj.weight"));
+  EXPECT_TRUE(is_never_quantized("model.layers.0.mlp.gate.weight"));
+  EXPECT_TRUE(is_never_quantized("blk.0.ffn_gate_inp.weight"));
+  EXPECT_TRUE(is_never_quantized("transformer.wpe.weight"));
+  EXPECT_TRUE(is_never_quantized("position_embedding.weight"));  // a Tiny Llama's
+  EXPECT_FALSE(is_never_quantized("model.layers.0.mlp.gate_proj.weight"));
 }
 
 // tensor_allows_quantization() of llama.cpp v0.5.0; with its loops a Mamba of such blocks ends the program.
@@ -150,11 +150,11 @@ TEST(BlockRecipe, TensorsThatLlamaCppNeedsAsNumbersAreNotQuantized) {
   for (const char* name : {"blk.0.ssm_conv1d.weight", "blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.3.attn_norm.weight",
                            "token_types.weight", "blk.1.time_mix_w1.weight", "blk.0.shortconv.conv.weight",
                            "enc.blk.0.attn_rel_b.weight", "v.patch_embd.weight"}) {
-    EXPECT_TRUE(is_never_blocks(name)) << name;
+    EXPECT_TRUE(is_never_quantized(name)) << name;
   }
   for (const char* name : {"blk.0.ssm_in.weight", "blk.0.time_mix_key.weight", "blk.0.attn_q.weight",
                            "model.layers.0.mlp.experts.gate_up_proj"}) {
-    EXPECT_FALSE(is_never_blocks(name)) << name;
+    EXPECT_FALSE(is_never_quantized(name)) << name;
   }
 }
 

@@ -30,7 +30,7 @@ ConvertOptions complete_options(const MergeRecipe& recipe, ConvertOptions option
 
 Plan plan_merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options,
                 bool describes) {
-  const Format& target = find_target(output, options);
+  const Format& target = choose_target_format(output, options);
   MergedModels models = merge_models(recipe, options.read);
   return plan_conversion(
       {.merged = std::move(models.merged),

@@ -164,7 +164,7 @@ class ChooseType final : public Step {
     if (!type) return std::nullopt;
     // Vectors (most are norms) are small and sensitive to errors, so they are not quantized.
     const bool is_small =
-        tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
+        tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_quantized(tensor.name));
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
     } else if (kept && always_f32 && *kept != StoredType{}) {
@@ -187,7 +187,7 @@ class ChooseType final : public Step {
     }
     if (options_.dtype) return StoredType{*options_.dtype};
     if (conversion_.types != nullptr) {
-      if (tensor.shape.size() < 2 || is_never_blocks(tensor.name)) return StoredType{};
+      if (tensor.shape.size() < 2 || is_never_quantized(tensor.name)) return StoredType{};
       const auto chosen = conversion_.types->chosen.find(tensor.name);
       const auto& type = chosen == conversion_.types->chosen.end() ? conversion_.types->others : chosen->second;
       plan.is_by_budget = type.has_value();
