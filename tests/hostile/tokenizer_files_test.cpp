@@ -250,7 +250,7 @@ TEST(HostileTokenizerFiles, Steps) {
       {"once",
        with(
            R"(, "post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}]})"),
-       kInvalid, "expected A, in one item alone"},
+       kInvalid, "expected one item with the id A, for the text's own tokens"},
       {"a decoder is known", with(R"(, "decoder": {"type": "Magic"})"), kUnsupported,
        "decoder: the type \"Magic\" is not known"},
       {"decoders are not many",
@@ -368,15 +368,15 @@ TEST(HostileTokenizerFiles, Gguf) {
       {"a pre-tokenizer is known", "gpt2", [](GgufTokenizer& g) { g.pre = "magic"; }, kUnsupported,
        "the pre-tokenizer \"magic\" is not known"},
       {"there is a score for each token", "llama", [](GgufTokenizer& g) { g.scores.pop_back(); }, kInvalid,
-       "scores: 3 of them for 4 tokens"},
+       "scores: expected 4, one for each token, found 3"},
       {"and a type", "t5", [](GgufTokenizer& g) { g.token_type.push_back(1); }, kInvalid,
-       "token_type: 5 of them for 4 tokens"},
+       "token_type: expected 4, one for each token, found 5"},
       {"ids are of tokens", "llama", [](GgufTokenizer& g) { g.eos_token_id = 4; }, kInvalid,
        "has the id 4, but there are 4 tokens"},
       {"and not negative", "llama", [](GgufTokenizer& g) { g.bos_token_id = -3; }, kInvalid, "has the id -3"},
       {"also of unknown ones", "bert", [](GgufTokenizer& g) { g.unknown_token_id = 9; }, kInvalid, "has the id 9"},
       {"BERT's are not guessed", "bert", [](GgufTokenizer&) {}, kInvalid,
-       "unknown_token_id: the vocabulary does not have it"},
+       "unknown_token_id: expected the id of a token, because bert needs it"},
       {"its separator is a token", "bert",
        [](GgufTokenizer& g) {
          g.unknown_token_id = 0;

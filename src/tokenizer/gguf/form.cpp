@@ -62,7 +62,7 @@ std::string convert_vocabulary(FormBuilder& builder) {
   });
   if (algorithm != kAlgorithms.end()) return algorithm->convert(builder);
   return builder.vocabulary.kind == VocabularyKind::pipeline
-             ? fmt::format("of the model {}", type.empty() ? "that is missing" : type)
+             ? (type.empty() ? "without a model" : fmt::format("of the model {}", type))
              : "of this kind";
 }
 

@@ -97,7 +97,8 @@ class Maker {
         token.insert(0, "##");
       }
     }
-    if (!gguf_.unknown_token_id) refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
+    if (!gguf_.unknown_token_id)
+      refuse(ErrorKind::invalid_file, "unknown_token_id: expected the id of a token, because bert needs it");
     const auto unknown = static_cast<std::size_t>(*gguf_.unknown_token_id);
     model_ = {{"type", "WordPiece"},
               {"unk_token", gguf_.tokens[unknown]},
@@ -181,11 +182,12 @@ class Maker {
   void check_lists() const {
     const std::size_t size = gguf_.tokens.size();
     if (!gguf_.scores.empty() && gguf_.scores.size() != size) {
-      refuse(ErrorKind::invalid_file, fmt::format("scores: {} of them for {} tokens", gguf_.scores.size(), size));
+      refuse(ErrorKind::invalid_file,
+             fmt::format("scores: expected {}, one for each token, found {}", size, gguf_.scores.size()));
     }
     if (!gguf_.token_type.empty() && gguf_.token_type.size() != size) {
       refuse(ErrorKind::invalid_file,
-             fmt::format("token_type: {} of them for {} tokens", gguf_.token_type.size(), size));
+             fmt::format("token_type: expected {}, one for each token, found {}", size, gguf_.token_type.size()));
     }
     for (const auto& id : {gguf_.bos_token_id, gguf_.eos_token_id, gguf_.unknown_token_id, gguf_.padding_token_id}) {
       if (id) require_id("a special token", *id);

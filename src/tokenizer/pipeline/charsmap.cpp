@@ -30,7 +30,7 @@ CharsMap::CharsMap(std::string_view bytes) {
   const std::uint32_t size = read_u32(bytes, 0);
   bytes.remove_prefix(4);
   if (size > bytes.size() || size % 4 != 0 || size == 0)
-    refuse("the trie is larger than the bytes, empty, or not a whole number of units");
+    refuse("the size of the trie is 0, not a multiple of 4, or larger than the rest of the bytes");
   units_.reserve(size / 4);
   for (std::size_t i = 0; i < size; i += 4) units_.push_back(read_u32(bytes, i));
   texts_ = bytes.substr(size);

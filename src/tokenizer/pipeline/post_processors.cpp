@@ -38,7 +38,8 @@ void add_template(const Fields& fields, const Context& context, SpecialAround& a
   const auto specials = fields.find_map("special_tokens");
   for (const Fields& item : fields.read_list("single")) {
     if (const auto sequence = item.find_map("Sequence")) {
-      if (text_seen || sequence->require_text("id") != "A") item.fail("Sequence", "expected A, in one item alone");
+      if (text_seen || sequence->require_text("id") != "A")
+        item.fail("Sequence", "expected one item with the id A, for the text's own tokens");
       text_seen = true;
       continue;
     }

@@ -65,7 +65,7 @@ namespace poise {
 
 // Returns a regular expression that matches runs of one script, as SentencePiece cuts text for training:
 // tokenizer.json's pre-tokenizer UnicodeScripts. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
-// without a script belong to the run before them; without one, they are not matched.
+// without a script belong to the run before them. At the front of a text, no run contains them.
 std::string make_script_run_expression();
 
 }  // namespace poise

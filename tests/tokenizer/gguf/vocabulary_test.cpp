@@ -143,7 +143,7 @@ TEST(GgufVocabulary, RefusesUnknownAlgorithms) {
   EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.model = "rwkv"; }),
               HasSubstr("the algorithm \"rwkv\" is not known"));
   EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.scores.pop_back(); }),
-              HasSubstr("scores: 6 of them for 7 tokens"));
+              HasSubstr("scores: expected 7, one for each token, found 6"));
   EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.bos_token_id = 7; }),
               HasSubstr("has the id 7, but there are 7 tokens"));
   EXPECT_THAT(refusal([](GgufTokenizer& gguf) {
