@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// Describes one linear scale for a whole tensor (spec ALT v2, section 5). A code q stands for the number x. If min ==
-// max, q is two's complement, and x = q * delta. Otherwise q is unsigned, and x = min + q * delta.
+// A code q stands for the number x (spec ALT v2, section 5). If min == max, q is two's complement, and x = q * delta.
+// Otherwise q is unsigned, and x = min + q * delta.
 struct Affine {
   float delta = 0;
   float min = 0;

@@ -64,7 +64,7 @@ struct StoredAs {
   friend bool operator==(const StoredAs&, const StoredAs&) = default;
 };
 
-// Reads a blob from front to back. One thread at a time uses a stream.
+// Reads a blob from front to back. Only one thread at a time may use a stream.
 class BlobStream {
  public:
   virtual ~BlobStream() = default;

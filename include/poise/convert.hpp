@@ -115,8 +115,8 @@ struct ConvertOptions {
   std::filesystem::path delta = {};
 
   // Adapters to merge into the input, in this order, after the delta and before anything else (<poise/lora.hpp>). Sums
-  // are float32 until they get the type asked for; without one each matrix gets the type that it has in the input,
-  // codes included.
+  // are float32 until they get the type that other options ask for; without one, each matrix gets its type in the
+  // input, codes included.
   std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.
@@ -232,7 +232,7 @@ struct ConvertReport {
   std::vector<std::string> losses;   // what the output's format cannot hold
   std::vector<std::string> changes;  // the same as Plan::changes
 
-  // Describes a pair of types that was cast, such as bf16 -> f16; each pair has one entry.
+  // Describes all casts from one type to another, such as bf16 -> f16.
   struct Cast {
     DType from;
     DType to;
@@ -244,7 +244,7 @@ struct ConvertReport {
   };
   std::vector<Cast> casts;
 
-  // Describes a tensor that was quantized; each has one entry.
+  // Describes a tensor that was quantized.
   struct Quantized {
     std::string tensor;
     StoredType type;

@@ -25,7 +25,7 @@ struct AttributeChanges {
 struct EditReport {
   enum class Way {
     // zTensor 2: a new manifest was appended; the old one stays in the file as unused bytes. At every moment the file
-    // is the old or the new one; a failure cuts it back.
+    // is the old or the new one; after a failure it has its old length again.
     appended,
     // GGUF and safetensors, if the new header fits into the old one and its padding: the bytes that differ were
     // overwritten. If the process or the machine dies meanwhile, readers reject the file until the next edit restores
@@ -48,9 +48,8 @@ struct EditReport {
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 // Writes an edited copy, whole or not at all. The bytes of the file do not change, and neither do those behind a link.
-// With an empty `output` the copy takes the place of `path`; if that is a link, of the link itself. Throws what edit()
-// throws; bad_argument when the output exists and `overwrite` is false, is the input, or would lack other files of the
-// model; io.
+// With an empty `output` the copy replaces `path`, even if that is a link. Throws what edit() throws; bad_argument when
+// the output exists and `overwrite` is false, is the input, or would lack other files of the model; io.
 EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::path& output,
                      const AttributeChanges& changes, bool overwrite = false);
 

@@ -1,5 +1,5 @@
-// imatrix: importance matrices, which say how much the outputs of a model depend on each column of its matrices
-// (docs/quantization.md). A conversion weighs the errors of quantizing by them (ConvertOptions::imatrix).
+// imatrix: measures and saves importance matrices, which state how much a model's outputs depend on each column of its
+// matrices (docs/quantization.md). A conversion weighs the errors of quantizing by them (ConvertOptions::imatrix).
 //
 //   const poise::Imatrix measured = poise::measure_imatrix(poise::open("model/"), text, {.dataset = "text.txt"});
 //   poise::save_imatrix(measured, "imatrix.gguf");

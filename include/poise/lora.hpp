@@ -1,4 +1,4 @@
-// LoRA: low-rank adapters, merged into the model that they were trained for.
+// lora: merges low-rank adapters into the model that they were trained for.
 //
 // An adapter is a directory in PEFT's form, or a GGUF file in the form of llama.cpp's convert_lora_to_gguf.py, with two
 // thin matrices for each matrix that it changes:

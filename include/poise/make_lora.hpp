@@ -1,4 +1,4 @@
-// make_lora: makes LoRA adapters of two models, and converts adapters between PEFT's form and llama.cpp's
+// make_lora: makes LoRA adapters from two models, and converts adapters between PEFT's form and llama.cpp's
 // (docs/lora.md). <poise/lora.hpp> merges them.
 //
 //   poise::extract_lora("base/", "tuned/", "adapter/", {.rank = 32});

@@ -90,7 +90,7 @@ enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
   sentencepiece_unigram,  // the cut with the largest sum of scores
   byte_pair,              // Tiny Llama: merges by rank over bytes, within words
-  pipeline,               // tokenizer.json's: `pipeline` describes it
+  pipeline,               // the steps of a tokenizer.json: VocabularySettings::pipeline
 };
 
 // Lists the pairs of texts that merge, by rank. One arena holds the two texts of a pair next to each other.
@@ -229,7 +229,7 @@ class Vocabulary : public VocabularySettings {
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 
  private:
-  // An internal index that copies share. Adding a token drops it, since it follows from the tokens.
+  // Copies share this internal index. Adding a token drops it, since the index follows from the tokens.
   friend class TokenTexts;
   struct Index {
     std::shared_ptr<const TokenTexts> texts;
@@ -321,7 +321,7 @@ class Model : public ModelHeader {
  private:
   std::deque<Tensor> tensors_;  // a deque, so that tensors do not move
   std::size_t parts_ = 0;
-  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Not shared: std::unique_ptr needs a complete type
+  std::shared_ptr<TextTable> by_name_;  // null: no tensors. std::unique_ptr would need a complete type
 };
 
 // Returns the hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.

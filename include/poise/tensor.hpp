@@ -24,7 +24,7 @@
 
 namespace poise {
 
-// The length of each dimension, the outermost first. An empty shape is that of a single number.
+// Holds the length of each dimension, the outermost first. A single number has an empty shape.
 using Shape = std::vector<std::uint64_t>;
 
 // Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
