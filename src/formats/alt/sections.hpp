@@ -1,5 +1,5 @@
-// Reads the sections of ALT files: general (seven texts about the model), parameters, tokenizer and tensors. Has what
-// writers share with these readers.
+// Reads the sections of ALT files: general (seven texts about the model), parameters, tokenizer and tensors. Declares
+// the functions and types that readers and writers share.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The tensors section.
+// Reads the tensors section, and finds the roles, the order and the hints of tensors.
 //
 // Version 2:
 //   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32 unique_count (others)

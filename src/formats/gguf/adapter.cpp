@@ -64,8 +64,8 @@ class AdapterReader {
     const auto text = keep_text_model(Model(base->header()), WeightReader::llama_cpp, false);
     architecture_ = find_family_architecture(text ? text->model.card.model_type : base->card.model_type);
     if (!base->config) return;
-    const auto count = [](std::int64_t heads) { return heads > 0 ? static_cast<std::uint64_t>(heads) : 0; };
-    heads_ = {count(base->config->num_attention_heads), count(base->config->num_key_value_heads)};
+    const auto convert_count = [](std::int64_t heads) { return heads > 0 ? static_cast<std::uint64_t>(heads) : 0; };
+    heads_ = {convert_count(base->config->num_attention_heads), convert_count(base->config->num_key_value_heads)};
   }
 
   Adapter read() {
@@ -311,7 +311,7 @@ class AdapterMaker {
       right = transpose_view(make_dense_tensor(right));
     };
     if (name.name == kEmbedding) {
-      // Both matrices of the embedding are those of its transpose, and A is transposed once more.
+      // In the file, both matrices of the embedding belong to its transpose, and A is transposed once more.
       if (!matrix.change.transposed) transpose_both();
       right = transpose_view(make_dense_tensor(right));
     } else if (matrix.change.transposed != (name.change == Change::transposed)) {

@@ -17,13 +17,14 @@
 
 namespace poise::gguf {
 
-// Names the changes of tensors by llama.cpp's conversion. Writing makes them, reading undoes them.
+// Names the changes that llama.cpp's conversion makes to tensors. Poise makes them when it writes, and undoes them when
+// it reads.
 enum class Change : std::uint8_t {
   none,
   queries,     // rows of rotated matrices: the two rows of a pair are neighbours in llama.cpp, and half a head apart in
                // transformers
   keys,        // the same, with as many heads as keys have
-  plus_one,    // 1 is added to each element
+  plus_one,    // llama.cpp adds 1 to each element
   transposed,  // [out, in] in llama.cpp, [in, out] in transformers
   stacked,  // the experts' matrices and biases: one tensor [experts, out, in] or [experts, out] in llama.cpp, a tensor
             // each in Poise
@@ -35,16 +36,16 @@ struct NameRow {
   Change change = Change::none;
 };
 
-// Describes a hyperparameter with two spellings.
+// Describes a hyperparameter, with its keys in GGUF and in config.json.
 struct KeyRow {
   enum class Kind : std::uint8_t { integer, number };
   std::string_view gguf;  // the key without the architecture's name and the dot in front
   std::string_view config;
   Kind kind = Kind::integer;
   std::string_view typed = {};  // the key in config_to_attributes(), if it is another one
-  // The family's default if it differs from llama.cpp's. It is written if config.json lacks the key.
+  // The family's default if it differs from llama.cpp's. The writer adds it if config.json lacks the key.
   std::optional<double> written_by_default = {};
-  // The key of config.json whose number is llama.cpp's default. It is read if a file lacks this key.
+  // The key of config.json whose number is llama.cpp's default. The reader uses this number if a file lacks the key.
   std::string_view read_by_default = {};
   // llama.cpp's default, if files cannot hold null or 0, which mean "none" in config.json.
   std::optional<double> never_none = {};
@@ -65,7 +66,7 @@ struct ImpliedFlag {
 
 inline constexpr std::string_view kEmbedding = "token_embd.weight";
 
-// Rows that most architectures share.
+// Most architectures share the following rows.
 
 inline constexpr std::array kWhole = std::to_array<NameRow>({
     {kEmbedding, "model.embed_tokens.weight"},

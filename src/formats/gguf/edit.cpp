@@ -120,7 +120,7 @@ Value convert_to_floating(const Value& value, ValueType type) {
 bool is_floating(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }
 
 // Returns the items of a list, which may be given as JSON text.
-Value::Array make_items(const std::string& key, const EntryType& type, const Value& given) {
+Value::Array parse_list_items(const std::string& key, const EntryType& type, const Value& given) {
   if (type.items == ValueType::array) refuse(fmt::format("{} is a list of lists, which cannot be set", key));
   const auto* text = given.get_if<std::string>();
   const Value list = text == nullptr ? given : parse_json_list(*text).value_or(given);
@@ -140,7 +140,7 @@ Value::Array make_items(const std::string& key, const EntryType& type, const Val
 // Converts a user's value to the type. Throws bad_argument if it does not fit.
 Value convert_value(const std::string& key, const EntryType& type, const Value& given) {
   const auto* text = given.get_if<std::string>();
-  Value value = type.type == ValueType::array ? Value(make_items(key, type, given))
+  Value value = type.type == ValueType::array ? Value(parse_list_items(key, type, given))
                 : text != nullptr             ? parse_text(key, type.type, *text)
                 : is_floating(type.type)      ? convert_to_floating(given, type.type)
                                               : given;

@@ -218,8 +218,8 @@ class GeneralWriter {
   // card.base_model alone.
   std::vector<std::string> find_base_models() const {
     std::vector<std::string> models = find_values({"base_model", "base_models", "base_model_sources"});
-    const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
-    if (!models.empty() && without_site(models.front()) == card_.base_model) return models;
+    const auto remove_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
+    if (!models.empty() && remove_site(models.front()) == card_.base_model) return models;
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
   }
 

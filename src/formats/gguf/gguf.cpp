@@ -61,7 +61,7 @@ class FileAudit {
     HeaderReader header(*source_);
     header.read_metadata([&](std::string_view key, MetadataValue& value) {
       if (key == kAlignmentKey) alignment_ = value.read_unsigned().value_or(kUsualAlignment);
-      if (key == kTokens) check_tokens(value);
+      if (key == kTokens) warn_of_repeated_tokens(value);
     });
     header.read_tensors([&](TensorInfo info) {
       offsets_.push_back(info.offset);
@@ -73,8 +73,8 @@ class FileAudit {
   }
 
   void add_findings() {
-    for (const TensorInfo& info : tensors_) check_name(info);
-    check_order();
+    for (const TensorInfo& info : tensors_) warn_of_control_characters(info);
+    warn_of_wrong_order();
     std::vector<FileRange> known = {{0, header_end_}, {source_->size(), source_->size()}};
     for (const TensorInfo& info : tensors_) {
       const std::uint64_t begin = data_begin_ + info.offset;
@@ -88,7 +88,7 @@ class FileAudit {
 
   // Warns of tokens with the same text, because llama.cpp exits when it reads them. Empty texts are allowed, because
   // llama.cpp names such tokens itself.
-  void check_tokens(MetadataValue& value) {
+  void warn_of_repeated_tokens(MetadataValue& value) {
     std::unordered_map<std::string, std::size_t> first_with;
     std::size_t id = 0;
     std::string first;
@@ -121,7 +121,7 @@ class FileAudit {
     return (next == offsets_.end() ? source_->size() - data_begin_ : *next) - info.offset;
   }
 
-  void check_name(const TensorInfo& info) {
+  void warn_of_control_characters(const TensorInfo& info) {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     const auto found = std::ranges::find_if(info.name, is_control);
     if (found == info.name.end()) return;
@@ -132,7 +132,7 @@ class FileAudit {
 
   // Warns of tensors at the same offset, and of the first tensor whose data precede those of one that the header lists
   // before it: llama.cpp requires the header's order.
-  void check_order() {
+  void warn_of_wrong_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
     std::size_t more = 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kCut = "the file is cut off or damaged";
 
-// Has the sizes of values in bytes, in the order of ValueType. 0 means that the size varies.
+// Lists the sizes of values in bytes, in the order of ValueType. 0 means that the size varies.
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 bool has_fixed_size(ValueType type) { return type != ValueType::text && type != ValueType::array; }

@@ -98,9 +98,9 @@ class HeaderReader {
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
-  // The first function reads all metadata, the second all descriptions of tensors. Call each once, in this order.
-  // Throws invalid_file for a violation: keys are unique, keys and names are UTF-8 of bounded length, counts fit the
-  // remaining bytes, arrays nest at most kMaxNesting deep. Tensors' names may repeat.
+  // The first function reads all metadata, the second all descriptions of tensors. Call each once, in this order. They
+  // throw invalid_file if the file breaks a rule: keys are unique, keys and names are UTF-8 of bounded length, counts
+  // fit the remaining bytes, arrays nest at most kMaxNesting deep. Tensors' names may repeat.
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 
@@ -136,7 +136,7 @@ class HeaderReader {
   ValueBudget budget_;
 };
 
-// The limits of GGUF files. docs/limits.md lists them for users.
+// GGUF files have these limits. docs/limits.md lists them for users.
 
 inline constexpr std::size_t kMaxDimensions = 4;    // ggml's limit
 inline constexpr std::size_t kMaxWrittenName = 63;  // ggml's limit for tensors' names

@@ -124,7 +124,7 @@ void append_entry_value(ByteWriter& out, ValueType type, const Value& value) {
 constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
                                                          "bool", "text", "",    "u64", "i64", "f64"};
 
-std::string_view name_entry_type(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+std::string_view get_entry_type_name(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
 // Returns true if the value fits the type; false for arrays.
 bool fits_value_type(const Value& value, ValueType type) {
@@ -139,15 +139,15 @@ bool fits_value_type(const Value& value, ValueType type) {
     case ValueType::boolean: return value.get_if<bool>() != nullptr;
     case ValueType::text: return value.get_if<std::string>() != nullptr;
     case ValueType::array: return false;
-    default: return visit_integer(*dtype_from_name(name_entry_type(type)), is_in_range);
+    default: return visit_integer(*dtype_from_name(get_entry_type_name(type)), is_in_range);
   }
 }
 
 }  // namespace
 
 std::string to_string(const EntryType& type) {
-  return type.type == ValueType::array ? fmt::format("[{}]", name_entry_type(type.items))
-                                       : std::string(name_entry_type(type.type));
+  return type.type == ValueType::array ? fmt::format("[{}]", get_entry_type_name(type.items))
+                                       : std::string(get_entry_type_name(type.type));
 }
 
 std::optional<EntryType> parse_entry_type(std::string_view name) {

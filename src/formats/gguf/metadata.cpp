@@ -116,7 +116,7 @@ std::string Metadata::explain_missing_hyperparameters() const {
 
 namespace {
 
-// Parses a configuration. `reason`, why the file has no other configuration, is added to an error.
+// Parses a configuration. If that fails, adds `reason`, why the file lacks a hyperparameter, to the error's message.
 void read_config(Model& model, Attributes config, const std::optional<std::string>& reason, const std::string& path) {
   try {
     parse_config(model, std::move(config), path);
@@ -161,7 +161,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
 
 namespace {
 
-std::string name_metadata_type(const MetadataValue& value) {
+std::string format_metadata_type(const MetadataValue& value) {
   if (value.type() != ValueType::array) return std::string(to_string(value.type()));
   return fmt::format("{}[{}]", to_string(value.item_type()), value.count());
 }
@@ -172,7 +172,7 @@ std::vector<MetadataKey> list_keys(const Input& input) {
   HeaderReader header(*input.source);
   std::vector<MetadataKey> keys;
   header.read_metadata([&](std::string_view key, MetadataValue& value) {
-    std::string type = name_metadata_type(value);
+    std::string type = format_metadata_type(value);
     keys.push_back({std::string(key), std::move(type), value.read_tree()});
   });
   return keys;

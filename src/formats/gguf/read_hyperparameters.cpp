@@ -48,9 +48,9 @@ class HyperparameterReader {
       if (model_.find(fmt::format("{}0.{}", architecture_.layers, flag.tensor)) != nullptr)
         map_.set(std::string(flag.config), true);
     }
-    if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
+    if (const Value* causal = entries_.find(make_key(kCausal)); causal != nullptr && *causal == Value(false)) {
       map_.set("is_causal", false);
-      entries_.remove(key(kCausal));
+      entries_.remove(make_key(kCausal));
     }
     read_head_sizes();
     read_windows();
@@ -59,14 +59,14 @@ class HyperparameterReader {
   }
 
  private:
-  std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
+  std::string make_key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
   // Removes an entry and returns its value. Returns std::nullopt for a value of another kind, such as a list with a
   // number for each layer, which stays an attribute.
   std::optional<Value> remove(const KeyRow& row) {
-    const Value* value = entries_.find(key(row.gguf));
+    const Value* value = entries_.find(make_key(row.gguf));
     if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;
-    return entries_.remove(key(row.gguf));
+    return entries_.remove(make_key(row.gguf));
   }
 
   std::uint64_t find_head_length() const {
@@ -78,14 +78,15 @@ class HyperparameterReader {
   void read_head_sizes() {
     const std::uint64_t head = find_head_length();
     if (head == 0) return;
-    const std::uint64_t rotating = entries_.find_number(key(kRotating));
+    const std::uint64_t rotating = entries_.find_number(make_key(kRotating));
     if (rotating > 0) {
       if (rotating != head)
         map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
-      entries_.remove(key(kRotating));
+      entries_.remove(make_key(kRotating));
     }
     // llama.cpp has a length for the values, too; transformers does not.
-    if (entries_.find_number(key("attention.value_length")) == head) entries_.remove(key("attention.value_length"));
+    if (entries_.find_number(make_key("attention.value_length")) == head)
+      entries_.remove(make_key("attention.value_length"));
     if (architecture_.wide_scale_layers == 0) return;
     const bool wide = get_integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
     const std::uint64_t heads = get_integer(map_.find("num_attention_heads"));
@@ -93,7 +94,7 @@ class HyperparameterReader {
   }
 
   void read_windows() {
-    const Value* pattern = entries_.find(key(kPattern));
+    const Value* pattern = entries_.find(make_key(kPattern));
     const std::uint64_t layers = get_integer(map_.find("num_hidden_layers"));
     const Value usual = architecture_.window_period;
     if (pattern == nullptr && architecture_.explicit_windows && get_integer(map_.find("sliding_window")) > 0)
@@ -110,19 +111,19 @@ class HyperparameterReader {
       return;
     }
     map_.set("layer_types", std::move(types));
-    entries_.remove(key(kPattern));
+    entries_.remove(make_key(kPattern));
   }
 
   void read_scaling(const RopeFactors& factors) {
-    const auto* type = entries_.find(key("rope.scaling.type"));
-    const auto* named = entries_.get_if<std::string>(key("rope.scaling.type"));
+    const auto* type = entries_.find(make_key("rope.scaling.type"));
+    const auto* named = entries_.get_if<std::string>(make_key("rope.scaling.type"));
     // In llama.cpp, a factor without a type means linear scaling, and a factor of 0 means none.
-    const double factor = convert_to_double(entries_.find(key("rope.scaling.factor")))
-                              .value_or(convert_to_double(entries_.find(key(kOldFactor))).value_or(0));
+    const double factor = convert_to_double(entries_.find(make_key("rope.scaling.factor")))
+                              .value_or(convert_to_double(entries_.find(make_key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
     // With the type none, llama.cpp ignores the factor, so both stay attributes.
-    if (name != "none") entries_.remove(key("rope.scaling.type"));
+    if (name != "none") entries_.remove(make_key("rope.scaling.type"));
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = read_longrope(factors);
@@ -144,7 +145,7 @@ class HyperparameterReader {
     }
     // llama.cpp multiplies by this factor for every type. transformers has no such key, and Poise does not run models
     // with one.
-    const auto attention = convert_to_double(entries_.find(key(kAttentionFactor)));
+    const auto attention = convert_to_double(entries_.find(make_key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};
       scaling->set(std::string(kPlainFactor), *remove({kAttentionFactor, {}, KeyRow::Kind::number}));

@@ -30,8 +30,8 @@ std::string get_text_or_empty(const Value* value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// Returns the token type with a number of llama.cpp: 0, which is undefined there, means unused, and an unknown number
-// normal.
+// Returns the token type with llama.cpp's number: unused for 0, which is undefined there, and normal for an unknown
+// number.
 TokenType to_token_type(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
@@ -104,7 +104,7 @@ class DefaultValues {
   SpecialIds ids_;
 };
 
-// Returns a token's type if the file has no types.
+// Returns the type of a token in a file without types.
 TokenType guess_type_by_text(std::string_view text) {
   return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
 }
@@ -211,12 +211,12 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
     entries.remove(make_key("pre"));
   // If the file has no such token, the flag has no effect and stays an attribute.
-  const auto read_around = [&](std::string_view name, std::int32_t id, bool usual) {
+  const auto read_special_flag = [&](std::string_view name, std::int32_t id, bool usual) {
     const auto* flag = entries.get_if<bool>(make_key(name));
     return id < 0 && flag != nullptr && *flag ? usual : read_flag(name, usual);
   };
-  const bool bos = read_around("add_bos_token", vocabulary.bos_id, true);
-  set_special_around(vocabulary, bos, read_around("add_eos_token", vocabulary.eos_id, false));
+  const bool bos = read_special_flag("add_bos_token", vocabulary.bos_id, true);
+  set_special_around(vocabulary, bos, read_special_flag("add_eos_token", vocabulary.eos_id, false));
   GgufTexts texts = read_gguf_texts(entries.rest(), path);
   vocabulary.chat_template = std::move(texts.chat_template);
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);

@@ -61,9 +61,9 @@ bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
-  const bool turns_rows =
+  const bool changes_row_order =
       std::ranges::find(architecture->layer, Change::queries, &NameRow::change) != architecture->layer.end();
-  return turns_rows && make_hyperparameters(model, *architecture).heads.queries == 0 ? nullptr : architecture;
+  return changes_row_order && make_hyperparameters(model, *architecture).heads.queries == 0 ? nullptr : architecture;
 }
 
 class Preparer {
@@ -98,8 +98,8 @@ class Preparer {
            find_computed_tensor(*family_, tensor.name) != nullptr;
   }
 
-  // Returns true if llama.cpp has a name for the tensor, which names from GGUF that begin with "blk." are already, or
-  // computes it.
+  // Returns true if llama.cpp has a name for the tensor, or computes it. Names that begin with "blk." are llama.cpp's
+  // already.
   bool has_place(const Tensor& tensor) const {
     return find_name(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
   }
@@ -188,8 +188,8 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models that
-// state their configuration; models from GGUF files may be those of other programs. Parts of a model may be missing:
+// Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models with a
+// configuration, and none from GGUF files, which may be for other programs. Parts of a model may be missing:
 // list_losses() lists them.
 class RunnableCheck {
  public:
@@ -238,10 +238,10 @@ class RunnableCheck {
   // Throws unsupported if the output matrix is missing. A conversion stores the output of a tied model, but other
   // callers may not.
   void require_output(const std::vector<Stored>& tensors) const {
-    const auto has = [&](std::string_view name) {
+    const auto has_tensor = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
     };
-    if (!is_needed_ || !requires_output(model_) || !has(kEmbedding) || has(kOutput)) return;
+    if (!is_needed_ || !requires_output(model_) || !has_tensor(kEmbedding) || has_tensor(kOutput)) return;
     if (model_.config && !model_.config->tie_word_embeddings) return;  // parts of a model may be missing
     refuse(fmt::format("it requires {} in {} models, even if it equals the embedding", kOutput,
                        preparer_.architecture()->model_type));

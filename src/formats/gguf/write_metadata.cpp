@@ -160,9 +160,9 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   return losses;
 }
 
-// Parses a number that a format with text attributes stores as JSON. Returns std::nullopt if the text is not a number,
-// boolean or list of these.
-std::optional<Value> parse_number(const std::string& text) {
+// Parses a number, a boolean or a list of these, which formats with text attributes store as JSON. Returns std::nullopt
+// for other texts.
+std::optional<Value> parse_number_or_list(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||
       std::string_view("0123456789-tf[").find(text.front()) == std::string_view::npos)
@@ -203,7 +203,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   const bool own =
       key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
   if (text != nullptr && own && !is_from_gguf(model)) {
-    if (const auto number = parse_number(*text)) return out.add_value(key, *number);
+    if (const auto number = parse_number_or_list(*text)) return out.add_value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);
   out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);

@@ -1,4 +1,4 @@
-// Affine tensors (ALT's qint8 and qint4) in zTensor files, which have no such types.
+// Stores affine tensors (ALT's qint8 and qint4) in zTensor files, which have no such types.
 //
 // The object attribute "poise.affine" has the scale: {"bits": 8 or 4, "delta", "min", "max"}. Codes of a byte each are
 // an ordinary dense tensor of i8 (symmetric) or u8 (a range), so every reader finds the codes in the tensor's shape.
@@ -16,8 +16,8 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 // which may take a pass over the data. Throws invalid_file (without path) for a scale that readers reject.
 Tensor convert_to_stored_affine(const Tensor& tensor);
 
-// Returns an affine tensor with a scale of the largest encoded size instead of its own, because finding that may take a
-// pass over the elements. Returns other tensors unchanged.
+// Returns an affine tensor with the scale of the largest encoded size, because finding its own scale may take a pass
+// over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
 // Converts a tensor with the attribute back to Layout::affine, and leaves other tensors unchanged. Throws invalid_file

@@ -138,7 +138,8 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.release();
 }
 
-// Describes groups in version 1.1's terms, not in version 2's. Other attributes stay.
+// Describes groups in version 1.1's terms, not in version 2's. Other attributes stay. Throws unsupported for groups
+// that version 1.1 cannot describe.
 Tensor convert_groups_to_version_1(Tensor tensor) {
   if (get_group_scheme(tensor.layout) == nullptr || get_group_scheme(tensor.layout)->words == GroupWords::zt1)
     return tensor;

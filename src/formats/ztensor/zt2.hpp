@@ -64,7 +64,7 @@ Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, cons
 // Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
 DigestAlgorithm parse_digest_algorithm2(std::string_view text);
 
-// Returns the file of a shard: "model-00001.zt" next to "model.zt".
+// Returns the path of a shard's file: "model-00001.zt" next to "model.zt".
 std::filesystem::path make_shard_path(const std::filesystem::path& root, std::string_view shard);
 
 // Checks the rules of version 2's layouts for a tensor of known sizes and types; accepts unknown layouts and logical

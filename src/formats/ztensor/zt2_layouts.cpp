@@ -107,7 +107,7 @@ Value describe_zero_point(const GroupScheme& scheme) {
   return {};
 }
 
-std::string_view name_word(DType word) {
+std::string_view get_word_name(DType word) {
   switch (info(word).bits) {
     case 8: return "u8";
     case 16: return "u16";
@@ -116,7 +116,7 @@ std::string_view name_word(DType word) {
   }
 }
 
-std::string_view name_scale_form(const GroupScheme& scheme, const Part& scales) {
+std::string_view get_scale_form_name(const GroupScheme& scheme, const Part& scales) {
   if (scheme.power_of_two) return "e8m0_exponent";
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
@@ -141,10 +141,10 @@ Attributes make_group_attributes(const Tensor& tensor) {
     refuse(fmt::format("the format has no codes of {}", format_count(scheme.bits, "bit")));
   Attributes attributes = tensor.attributes;
   attributes.set("axis", scheme.axis);
-  attributes.set("packing", Attributes{{"word", name_word(scheme.word)},
+  attributes.set("packing", Attributes{{"word", get_word_name(scheme.word)},
                                        {"order", scheme.high_bits_first ? "msb_first" : "lsb_first"},
                                        {"per_word", std::uint64_t{scheme.per_word}}});
-  attributes.set("scale_form", name_scale_form(scheme, tensor.require("scales")));
+  attributes.set("scale_form", get_scale_form_name(scheme, tensor.require("scales")));
   attributes.set("zero_point", describe_zero_point(scheme));
   return attributes;
 }
@@ -177,7 +177,7 @@ struct Identifier {
 constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Identifier{&layouts::sparse_coo, kCoo},
                                      Identifier{&layouts::groups, kQuantGroup}};
 
-// Returns null for names of blocks, of affine codes, and of unknown layouts.
+// Returns the layout with that name in version 2; null for names of blocks, of affine codes, and of unknown layouts.
 const LayoutType* find_layout(std::string_view id) {
   const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
   if (renamed != kIdentifiers.end()) return renamed->type;

@@ -51,9 +51,9 @@ bool is_digest(std::string_view text) {
 }
 
 bool is_shard_name(std::string_view name) {
-  const auto allowed = [](char c) { return is_ascii_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
+  const auto is_allowed = [](char c) { return is_ascii_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
   return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' &&
-         std::ranges::all_of(name, allowed);
+         std::ranges::all_of(name, is_allowed);
 }
 
 // Formats bytes as "89 5a 54 32".

@@ -54,7 +54,7 @@ class Heaps {
     for_each([&](Heap& heap) { heap.rank = rank++; });
   }
 
-  // Returns the heap of a shard; null if the table lacks its name.
+  // Returns the heap of a shard; null if the manifest does not list the shard.
   Heap* find(std::string_view shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
@@ -193,14 +193,14 @@ class ModelBuilder {
   const Tensor& get_tensor(std::uint32_t index) const { return model_.tensors()[index]; }
 
   void sort_tensors() {
-    const auto before = [this](std::uint32_t a, std::uint32_t b) {
+    const auto is_before = [this](std::uint32_t a, std::uint32_t b) {
       if (has_shards_ && ranks_[a] != ranks_[b]) return ranks_[a] < ranks_[b];
       return offsets_[a] != offsets_[b] ? offsets_[a] < offsets_[b] : get_tensor(a).name < get_tensor(b).name;
     };
     std::vector<std::uint32_t> order(offsets_.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
-    if (std::ranges::is_sorted(order, before)) return;
-    std::ranges::sort(order, before);
+    if (std::ranges::is_sorted(order, is_before)) return;
+    std::ranges::sort(order, is_before);
     model_.reorder(order);
   }
 

@@ -85,7 +85,7 @@ class ShardWriter {
   std::optional<std::uint64_t> shard_size_;
   DigestAlgorithm shard_digest_;
   std::vector<Shard> shards_;
-  // These belong to the open shard.
+  // The following members belong to the open shard.
   Sink* file_ = nullptr;
   bool is_here_ = true;  // whether this process writes the shard
   std::unique_ptr<Hasher> hasher_;
