@@ -96,14 +96,14 @@ void copy_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) 
 std::string make_link_path(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 
 // Gives an unnamed file a name. Returns false if the name is taken.
-bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
+bool link_unless_taken(const FileDescriptor& fd, const std::filesystem::path& to) {
   if (::linkat(AT_FDCWD, make_link_path(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno != EEXIST) throw_system_error("name the finished file", to.string());
   return false;
 }
 
 // Renames a file. Returns false if the new name is taken.
-bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+bool rename_unless_taken(const std::filesystem::path& from, const std::filesystem::path& to) {
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL) {  // the file system lacks RENAME_NOREPLACE; link() refuses taken names, too
     result = ::link(from.c_str(), to.c_str());
@@ -125,9 +125,9 @@ bool link_and_replace(const FileDescriptor& fd, const std::filesystem::path& tar
   std::filesystem::path hidden = make_finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
   remove_leftover(hidden);
-  if (!link_to_new(fd, hidden)) {  // another save to the same target is running
+  if (!link_unless_taken(fd, hidden)) {  // another save to the same target is running
     hidden = make_temporary_name(target);
-    if (!link_to_new(fd, hidden)) return false;
+    if (!link_unless_taken(fd, hidden)) return false;
   }
   if (::rename(hidden.c_str(), target.c_str()) == 0) return true;
   const int code = errno;
@@ -274,7 +274,7 @@ std::filesystem::path AtomicFile::add_hidden_name() {
   if (directory_ != find_parent_directory(target_))
     name = target_.parent_path().filename().string() + "." + std::move(name);
   const auto claim = [this](const std::filesystem::path& path) {
-    return temporary_.empty() ? link_to_new(fd_, path) : rename_to_new(temporary_, path);
+    return temporary_.empty() ? link_unless_taken(fd_, path) : rename_unless_taken(temporary_, path);
   };
   std::filesystem::path path = make_finished_name(directory_ / name);
   ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
@@ -290,7 +290,7 @@ std::filesystem::path AtomicFile::add_hidden_name() {
 }
 
 bool AtomicFile::claim_name() {
-  return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_);
+  return temporary_.empty() ? link_unless_taken(fd_, target_) : rename_unless_taken(temporary_, target_);
 }
 
 void AtomicFile::replace() {

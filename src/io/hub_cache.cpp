@@ -41,7 +41,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-bool is_there(const fs::path& path) {
+bool path_exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
 }
@@ -90,7 +90,7 @@ fs::path make_folder_path(const fs::path& cache, const std::string& name) {
 std::string read_main_commit(const fs::path& repository) {
   constexpr std::uint64_t kMostBytes = 200;
   const fs::path ref = repository / "refs" / "main";
-  if (!is_there(ref)) return {};
+  if (!path_exists(ref)) return {};
   const SourcePtr source = Source::open(ref, IoMode::read);
   std::string commit = read_text(*source, std::min(source->size(), kMostBytes));
   commit.erase(commit.find_last_not_of(" \t\r\n") + 1);
@@ -183,7 +183,7 @@ BlobName classify_blob_name(std::string_view name) {
 }
 
 std::string find_model_path(const std::string& named) {
-  if (is_there(named)) return named;
+  if (path_exists(named)) return named;
   const auto repository = parse_repository_name(named);
   if (!repository) return named;
   const fs::path cache = find_hub_cache();
@@ -202,7 +202,7 @@ std::string find_model_path(const std::string& named) {
   }
   const fs::path snapshot = find_main_snapshot(folder, repository->name);
   if (repository->file.empty()) return snapshot.string();
-  if (!is_there(snapshot / repository->file))
+  if (!path_exists(snapshot / repository->file))
     throw Error(ErrorKind::not_found, fmt::format("the snapshot has no {}", repository->file), snapshot.string());
   return (snapshot / repository->file).string();
 }

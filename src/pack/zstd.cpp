@@ -190,14 +190,14 @@ class ZstdSize {
 
   std::uint64_t get(std::uint64_t limit) {
     const std::lock_guard lock(mutex_);
-    while (!size_ && !failure_ && (!above_ || limit > *above_)) count(limit);
+    while (!size_ && !failure_ && (!above_ || limit > *above_)) count_bytes(limit);
     if (failure_) std::rethrow_exception(failure_);
     if (size_ && *size_ <= limit) return *size_;
     Decoder(place_).fail(fmt::format("it decodes to more than {} bytes, the most that the file allows here", limit));
   }
 
  private:
-  void count(std::uint64_t limit) {
+  void count_bytes(std::uint64_t limit) {
     const std::uint64_t twice = above_.value_or(0) > UINT64_MAX / 2 ? UINT64_MAX : 2 * above_.value_or(0);
     const std::uint64_t most = std::max(limit, twice);
     try {

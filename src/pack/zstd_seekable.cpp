@@ -185,21 +185,21 @@ class FrameCache {
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
-    if (size == 0) table();  // checks the table here, since an empty blob is never read
+    if (size == 0) get_table();  // checks the table here, since an empty blob is never read
   }
   ~SeekableBlob() override { FrameCache::shared().drop_frames(name_); }
 
   std::uint64_t size() const override { return size_; }
   std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
   // Returns false for large frames, because each read of a piece would decode a whole frame.
-  bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
+  bool seekable() const override { return get_table().frame_bytes() <= kQuickFrameBytes; }
   std::unique_ptr<BlobStream> stream() const override;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     while (!out.empty()) {
-      const std::size_t index = offset / table().frame_bytes();
-      const std::uint64_t inside = offset % table().frame_bytes();
-      const Frame& frame = table().frames()[index];
+      const std::size_t index = offset / get_table().frame_bytes();
+      const std::uint64_t inside = offset % get_table().frame_bytes();
+      const Frame& frame = get_table().frames()[index];
       const std::size_t count = std::min<std::uint64_t>(out.size(), frame.content - inside);
       if (count == frame.content) {
         decode(index, out.first(count));
@@ -214,21 +214,21 @@ class SeekableBlob final : public Blob {
     }
   }
 
-  const SeekTable& table() const {
+  const SeekTable& get_table() const {
     const std::lock_guard lock(mutex_);
     if (!table_) table_.emplace(place_, size_);
     return *table_;
   }
 
   std::vector<std::byte> decode_frame(std::size_t index) const {
-    std::vector<std::byte> content(table().frames()[index].content);
+    std::vector<std::byte> content(get_table().frames()[index].content);
     decode(index, content);
     return content;
   }
 
   // Decodes a frame into `out`. Requires: `out` is as large as the frame's content.
   void decode(std::size_t index, std::span<std::byte> out) const {
-    const Frame& frame = table().frames()[index];
+    const Frame& frame = get_table().frames()[index];
     std::vector<std::byte> copy;
     std::span<const std::byte> stored;
     if (place_.source->mapped()) {
@@ -258,7 +258,7 @@ class SeekableBlob final : public Blob {
     // The checksum of a frame and that in the table are both the low half of the content's XXH64. The decoder has
     // checked the former.
     const auto checksum = load_le<std::uint32_t>(stored.last(sizeof(std::uint32_t)).data());
-    if (const auto listed = table().checksum(index); listed && *listed != checksum)
+    if (const auto listed = get_table().checksum(index); listed && *listed != checksum)
       fail(fmt::format("checksum: expected {:08x}, found {:08x} in the seek table", checksum, *listed));
   }
 
@@ -273,10 +273,10 @@ class SeekableBlob final : public Blob {
 // Decodes each frame once, directly into `out` if the reader wants the whole frame.
 class FrameStream final : public BlobStream {
  public:
-  explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.table().frames()) {}
+  explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.get_table().frames()) {}
 
   std::size_t best_read() const override {
-    const std::size_t frame = blob_.table().frame_bytes();
+    const std::size_t frame = blob_.get_table().frame_bytes();
     return frame > BlobStream::best_read() && frame % 16 == 0 ? frame : BlobStream::best_read();
   }
 

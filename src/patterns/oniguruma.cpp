@@ -138,29 +138,29 @@ class Translator {
   }
 
  private:
-  std::string_view cut(std::size_t bytes) {
+  std::string_view cut_front(std::size_t bytes) {
     const std::string_view front = rest_.substr(0, bytes);
     rest_.remove_prefix(front.size());
     return front;
   }
-  std::string_view cut_character() { return cut(std::max<std::size_t>(measure_character(rest_), 1)); }
+  std::string_view cut_character() { return cut_front(std::max<std::size_t>(measure_character(rest_), 1)); }
 
   void translate_construct() {
     switch (rest_.front()) {
       case '(':
         groups_.push_back(out_.size());
-        out_ += cut(rest_.starts_with("(?") ? 2 : 1);  // this ? is not a quantifier
+        out_ += cut_front(rest_.starts_with("(?") ? 2 : 1);  // this ? is not a quantifier
         return;
       case ')':
         atom_ = groups_.empty() ? out_.size() : groups_.back();
         if (!groups_.empty()) groups_.pop_back();
-        out_ += cut(1);
+        out_ += cut_front(1);
         return;
       case '{': return translate_interval();
       case '*':
       case '+':
       case '?':
-      case '|': out_ += cut(1); return;
+      case '|': out_ += cut_front(1); return;
       default: break;
     }
     atom_ = out_.size();
@@ -181,11 +181,11 @@ class Translator {
     if (inside.empty() || inside.find_first_not_of("0123456789,") != std::string_view::npos) {
       atom_ = out_.size();
       out_ += '\\';
-      out_ += cut(1);
+      out_ += cut_front(1);
       return;
     }
     out_ += fmt::format("{{{}{}}}", inside.starts_with(',') ? "0" : "", inside);
-    cut(end + 1);
+    cut_front(end + 1);
     const bool exact = inside.find(',') == std::string_view::npos;
     if (!rest_.starts_with('+') && !(exact && rest_.starts_with('?'))) return;
     out_.insert(std::min(atom_, out_.size()), "(?:");
@@ -195,19 +195,19 @@ class Translator {
   // Translates an escape outside classes.
   std::string translate_escape() {
     if (const auto set = find_set(rest_)) {
-      const bool word = to_lower_ascii(cut(set->length)[1]) == 'w';
+      const bool word = to_lower_ascii(cut_front(set->length)[1]) == 'w';
       if (set->is_property() && !set->negated) return set->contents;
       // PCRE2 10.42 makes \P{...}+ possessive before \P{...}, which loses matches, but not [^\p{...}]+.
       return fmt::format("[{}{}]", set->negated ? "^" : "", word ? kWord : set->contents);
     }
     switch (const char letter = rest_.size() < 2 ? '\0' : rest_[1]; letter) {
-      case 'O': cut(2); return "(?s:.)";
+      case 'O': cut_front(2); return "(?s:.)";
       case 'b':
       case 'B':
-        cut(2);
+        cut_front(2);
         return fmt::format("(?:(?<=[{0}])(?{1}[{0}])|(?<![{0}])(?{2}[{0}]))", kWord, letter == 'b' ? '!' : '=',
                            letter == 'b' ? '=' : '!');
-      case 'Z': cut(2); return R"((?=\n?\z))";
+      case 'Z': cut_front(2); return R"((?=\n?\z))";
       default: return translate_common_escape();
     }
   }
@@ -215,12 +215,12 @@ class Translator {
   // Translates an escape that means the same in and outside classes.
   std::string translate_common_escape() {
     const char letter = rest_.size() < 2 ? '\0' : rest_[1];
-    if (letter == 'u' && rest_.size() >= 6) return fmt::format(R"(\x{{{}}})", cut(6).substr(2));
+    if (letter == 'u' && rest_.size() >= 6) return fmt::format(R"(\x{{{}}})", cut_front(6).substr(2));
     const bool braces = (letter == 'p' || letter == 'P' || letter == 'x' || letter == 'k' || letter == 'g') &&
                         rest_.substr(2).starts_with('{');
     if (const std::size_t end = rest_.find('}'); braces && end != std::string_view::npos)
-      return std::string(cut(end + 1));
-    std::string escape(cut(1));
+      return std::string(cut_front(end + 1));
+    std::string escape(cut_front(1));
     if (!rest_.empty()) escape += cut_character();
     return escape;
   }
@@ -229,9 +229,9 @@ class Translator {
   std::string translate_class() {
     if (++depth_ > 32)
       throw Error(ErrorKind::invalid_file, "classes are nested too deeply, at most 32 deep are possible");
-    cut(1);
+    cut_front(1);
     const bool negated = rest_.starts_with('^');
-    if (negated) cut(1);
+    if (negated) cut_front(1);
     std::vector<std::string> parts;  // joined by &&, each a class
     std::string items;
     std::vector<std::string> classes;  // unions with the items
@@ -245,10 +245,10 @@ class Translator {
     };
     for (bool first = true; !rest_.empty() && (first || rest_.front() != ']'); first = false) {
       if (rest_.starts_with("&&")) {
-        cut(2);
+        cut_front(2);
         end_part();
       } else if (const auto set = find_set(rest_)) {
-        cut(set->length);
+        cut_front(set->length);
         if (!set->negated) {
           items += set->contents;
         } else if (set->is_property()) {
@@ -259,7 +259,7 @@ class Translator {
       } else if (rest_.front() == '[') {
         classes.push_back(translate_class());
       } else if (rest_.starts_with(R"(\Z)")) {
-        items += cut(2).substr(1);
+        items += cut_front(2).substr(1);
       } else if (rest_.front() == '\\') {
         items += translate_common_escape();
       } else {
@@ -267,7 +267,7 @@ class Translator {
       }
     }
     if (rest_.empty()) throw Error(ErrorKind::invalid_file, "a class without an end");
-    cut(1);
+    cut_front(1);
     --depth_;
     if (parts.empty() && classes.empty()) return fmt::format("[{}{}]", negated ? "^" : "", items);
     end_part();

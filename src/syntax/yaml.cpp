@@ -60,7 +60,7 @@ class TreeMaker final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) fail(path_, get_line(mark), "an alias stands inside the node that it names");
-    count_values(mark, count_nodes(found->second));
+    charge_nodes(mark, count_nodes(found->second));
     if (open_.size() + measure_depth(found->second) > kMostDepth) fail_depth(get_line(mark));
     YamlNode copy = found->second;
     copy.line = get_line(mark);
@@ -89,20 +89,20 @@ class TreeMaker final : public YAML::EventHandler {
     fail(path_, line, fmt::format("lists and maps are more than {} deep", kMostDepth));
   }
 
-  void count_values(const YAML::Mark& mark, std::size_t nodes) {
+  void charge_nodes(const YAML::Mark& mark, std::size_t nodes) {
     nodes_ += nodes;
     if (nodes_ > kMostNodes) fail(path_, get_line(mark), fmt::format("there are more than {} values", kMostNodes));
   }
 
   void add_node(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode node) {
-    count_values(mark, 1);
+    charge_nodes(mark, 1);
     node.line = get_line(mark);
     keep_anchor(anchor, node);
     add_to_parent(std::move(node));
   }
 
   void begin_container(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode::Kind kind) {
-    count_values(mark, 1);
+    charge_nodes(mark, 1);
     if (open_.size() == kMostDepth) fail_depth(get_line(mark));
     open_.push_back({{.kind = kind, .line = get_line(mark)}, anchor});
   }
