@@ -8,7 +8,7 @@ import typing
 from . import _poise
 from ._elements import Slice, Tensor
 from ._errors import Error
-from ._inputs import describe
+from ._inputs import describe_array
 from ._types import DType
 
 if typing.TYPE_CHECKING:
@@ -24,7 +24,7 @@ def quantize(array: typing.Any, type: str, *, group_size: int | None = None, nam
     Raises BadArgumentError for an unknown type; UnsupportedError for numbers that are not finite, and for rows
     that are not whole blocks or groups.
     """
-    made = _poise.Model.build([(name, describe(name or "without a name", array))])
+    made = _poise.Model.build([(name, describe_array(name or "without a name", array))])
     with _adapt_errors(name):
         return Tensor(_poise.quantize(made, type, group_size), 0)
 

@@ -55,9 +55,9 @@ _RANGES.update({f"i{bits}": (_SIGNED, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) f
 _numpy_dtypes: dict[str, NumpyType] = {}
 
 
-def find_name(dtype: DType) -> str:
-    """Returns Poise's name of a type, which is given by that name, as a type of numpy or torch, or by its name there:
-    "bf16", np.float32, torch.bfloat16, "float32"."""
+def find_type_name(dtype: DType) -> str:
+    """Returns Poise's name of a type. dtype: that name ("bf16"), a type of numpy or torch (np.float32, torch.bfloat16),
+    or its name there ("float32")."""
     if isinstance(dtype, str):
         text = dtype.lower() if dtype not in _OTHER_NAMES else dtype
     elif type(dtype).__module__ == "torch":
@@ -72,10 +72,12 @@ def find_name(dtype: DType) -> str:
         raise TypeError(f"{dtype!r} is not an element type: expected one of {', '.join(_TABLE)}") from None
 
 
-def normalize_name(dtype: DType) -> str:
-    """Returns Poise's name of a type, but an unknown name unchanged: the library checks it."""
+def normalize_type_name(dtype: DType) -> str:
+    """Returns Poise's name of a type. Returns an unknown name unchanged, because the library checks it."""
     return (
-        _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else find_name(dtype)
+        _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype))
+        if isinstance(dtype, str)
+        else find_type_name(dtype)
     )
 
 

@@ -10,7 +10,7 @@ from ._dtypes import (
     find_greatest_saturating,
     find_integer_range,
     is_numpy_type,
-    find_name,
+    find_type_name,
     find_numpy_dtype,
     require_cast,
     find_torch_dtype,
@@ -33,7 +33,7 @@ _LETTERS = {
 
 
 class Part(typing.NamedTuple):
-    """One run of bytes of a tensor, and its place in a file."""
+    """Describes one run of bytes of a tensor, and its place in a file."""
 
     role: str  #: "data", "values", "scales", ...
     dtype: str
@@ -46,7 +46,7 @@ class Part(typing.NamedTuple):
 
 
 class Slice(_poise.Elements):
-    """Elements of a tensor. Reads only the elements that a call returns."""
+    """Refers to elements of a tensor. Reads only the elements that a call returns."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class Slice(_poise.Elements):
         import numpy as np
 
         own, shape, memory, offset, strides = self._view()
-        name = own if dtype is None else find_name(dtype)
+        name = own if dtype is None else find_type_name(dtype)
         if name == own:
             buffer: typing.Any = self._read() if memory is None else memory
             return np.ndarray(shape, find_numpy_dtype(name), buffer, offset, strides)
@@ -84,7 +84,7 @@ class Slice(_poise.Elements):
 
         dtype as in numpy(); also torch's own types.
         """
-        name = self._require_dtype() if dtype is None else find_name(dtype)
+        name = self._require_dtype() if dtype is None else find_type_name(dtype)
         made: TorchTensor = self._make_tensor(name)
         return made
 
@@ -252,11 +252,11 @@ class Slice(_poise.Elements):
             return f"<poise.{type(self).__name__} of a closed model>"
 
     def _repr_html_(self) -> str:
-        return _html.describe_elements(self)
+        return _html.make_elements_html(self)
 
 
 class Tensor(Slice):
-    """A tensor of a model: name, shape, dtype, and where its bytes are."""
+    """Describes a tensor of a model: name, shape, dtype, and where its bytes are. It is a Slice of all its elements."""
 
     __slots__ = ()
 

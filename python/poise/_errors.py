@@ -10,7 +10,7 @@ Remedies = typing.Iterable[typing.Tuple[str, str, str]]
 
 
 class Error(Exception):
-    """A failure, with one sentence that names the field, the expected value and the value that was found.
+    """Reports a failure in one sentence, which names the field, the expected value and the value that was found.
 
     kind: "invalid_file", "unsupported", "not_found", "bad_argument", "io", "cancelled" or "internal" (a bug in Poise).
     message: the sentence. path: the file, or None. offset: the byte in the file, or None.
@@ -65,7 +65,7 @@ class NotFoundError(_SystemError, FileNotFoundError):
 
 
 class BadArgumentError(Error, ValueError):
-    """The caller asked for something invalid."""
+    """An argument is invalid."""
 
     kind = "bad_argument"
 
@@ -84,7 +84,7 @@ class InputOutputError(_SystemError, OSError):
 
 
 class PermissionDeniedError(InputOutputError, PermissionError):
-    """The operating system does not permit it."""
+    """The operating system does not permit the operation."""
 
 
 class CancelledError(Error):
@@ -94,7 +94,7 @@ class CancelledError(Error):
 
 
 class InternalError(Error):
-    """A bug in Poise."""
+    """Poise has a bug."""
 
     kind = "internal"
 

@@ -20,7 +20,7 @@ _BINS = 24
 _CELL = ' style="text-align:left"'
 
 
-def describe_model(model: Model) -> str:
+def make_model_html(model: Model) -> str:
     """Returns HTML with the model's origin and a table of its first tensors."""
     try:
         total = len(model)
@@ -32,7 +32,7 @@ def describe_model(model: Model) -> str:
     return f"<p>{_make_title(model)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def describe_elements(tensor: Slice) -> str:
+def make_elements_html(tensor: Slice) -> str:
     """Returns HTML with one line, and a histogram of some elements if they are floating-point numbers."""
     try:
         type_ = _escape(tensor._stored)

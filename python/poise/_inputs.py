@@ -8,7 +8,7 @@ import sys
 import typing
 
 from . import _poise
-from ._dtypes import find_name, find_numpy_name
+from ._dtypes import find_type_name, find_numpy_name
 from ._elements import Slice, Tensor
 from ._tensor_spec import TensorSpec
 
@@ -40,10 +40,10 @@ def describe_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Ten
     """
     if isinstance(tensors, dict) or not isinstance(tensors, collections.abc.Mapping):
         for name, array in list_items(tensors):
-            yield name, describe(name, array)
+            yield name, describe_array(name, array)
         return
     for name in tensors:
-        made = describe(name, tensors[name])
+        made = describe_array(name, tensors[name])
         yield name, made if isinstance(made, Tensor) else (made[0], made[1], _make_loader(tensors, name, made))
 
 
@@ -51,16 +51,16 @@ def _make_loader(tensors: typing.Any, name: typing.Any, made: Described) -> typi
     dtype, shape = made[0], tuple(made[1])
 
     def load() -> typing.Any:
-        again = describe(name, tensors[name])
+        again = describe_array(name, tensors[name])
         if isinstance(again, Tensor) or (again[0], tuple(again[1])) != (dtype, shape):
-            raise ValueError(f"tensor {name}: the mapping gave another array than before, expected {dtype} {shape}")
+            raise ValueError(f"tensor {name}: the mapping returned another array than before, expected {dtype} {shape}")
         return again[2]
 
     return load
 
 
-def describe(name: object, array: typing.Any) -> Tensor | Described:
-    """Returns an array in the form that _poise.Model.build() expects. It is numpy's, torch's, a Tensor, a Slice, a
+def describe_array(name: object, array: typing.Any) -> Tensor | Described:
+    """Returns an array in the form that _poise.Model.build() expects. array: numpy's, torch's, a Tensor, a Slice, a
     TensorSpec, or an object with DLPack or the buffer protocol."""
     if isinstance(array, Tensor):
         return array
@@ -131,7 +131,7 @@ def _describe_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> De
         raise ValueError(
             f'tensor {name}: it is sparse; .to_dense() makes it dense, and sparse="csr" of poise.save() stores it so'
         )
-    dtype, shape = find_name(tensor.dtype), tuple(tensor.shape)
+    dtype, shape = find_type_name(tensor.dtype), tuple(tensor.shape)
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
     if tensor.numel() == 0:
         return dtype, shape, b""

@@ -44,7 +44,7 @@ def extract_lora(
 ) -> ExtractLoraReport:
     """Writes a LoRA adapter that turns the model at `base` into about the one at `tuned` (docs/lora.md).
 
-    rank: of the product for each matrix; a matrix with a shorter side gets that. only, skip: a pattern or a list of
+    rank: the rank of the product for each matrix, at most its shorter side. only, skip: a pattern or a list of
     patterns of tensors to look at, or to leave out. format: None: by the name of the output; GGUF has llama.cpp's form,
     other formats PEFT's. compress, digest, align, overwrite, io, progress: as in convert(). verify: check the digests
     of both models. dry_run: compute everything and write no file.
@@ -154,11 +154,11 @@ def measure_imatrix(
 ) -> ImatrixReport:
     """Writes an importance matrix, for the option imatrix= of convert() and save(), as `poise imatrix` does.
 
-    model: a Model or a path that Poise runs; None, also for text: only add files up. text: like that which the model
-    will meet. output: GGUF, or llama-imatrix's older format if its name ends in ".dat". chunk_size: tokens that are
-    computed together. chunks: the largest number of them. process_output: measure the output matrix, too. dataset: the
-    text's name in the file. add: a path, or paths, of other importance matrices whose sums are added. threads, exact: as in Session.
-    progress: as in convert(); it counts bytes of the text.
+    model: a Model or a path that Poise runs. text: like the texts that the model will meet. If model and text are None,
+    the function only adds files up. output: GGUF, or llama-imatrix's older format if its name ends in ".dat".
+    chunk_size: tokens that are computed together. chunks: the largest number of chunks. process_output: measure the
+    output matrix, too. dataset: the text's name in the file. add: a path, or paths, of other importance matrices whose
+    sums are added. threads, exact: as in Session. progress: as in convert(); it counts bytes of the text.
     Raises BadArgumentError for a text without a chunk, and for files of different models.
     """
     if (model is None) != (text is None):
@@ -205,7 +205,7 @@ def fetch(
 
     output: a directory for plain files; None: the Hub's cache on this machine. only: a pattern or a list of patterns of
     file names. overwrite: replace files in the directory whose content differs. parallel: files at once, 1 to 16.
-    progress: as in convert(). After an interrupted call, the next one goes on.
+    progress: as in convert(). After an interrupted call, the next call continues.
     Raises what open_url() raises, and InvalidFileError for a wrong digest.
     """
     options = {"output": output, "only": _make_patterns(only), "overwrite": overwrite, "parallel": parallel}

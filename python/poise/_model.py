@@ -188,7 +188,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
             return "<poise.Model, closed>"
 
     def _repr_html_(self) -> str:
-        return _html.describe_model(self)
+        return _html.make_model_html(self)
 
 
 def open(path: Path, *, io: str = "map") -> Model:
@@ -203,7 +203,7 @@ def open(path: Path, *, io: str = "map") -> Model:
 
 def open_url(url: str) -> Model:
     """Opens a file on a server by https:// or http://, or a repository of the Hugging Face Hub or one of its files by
-    hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers only; tensors request their bytes when they are read.
+    hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers only; reading a tensor requests its bytes.
 
     HF_TOKEN and HF_ENDPOINT apply as in the command. Raises what open() raises: InputOutputError also if the server
     cannot be reached or refuses access, BadArgumentError for other URLs.
@@ -213,7 +213,7 @@ def open_url(url: str) -> Model:
 
 def open_bytes(data: typing.Any, name: str = "") -> Model:
     """Opens a file in memory: bytes, an object with the buffer protocol, a whole io.BytesIO, or the unread rest of
-    another binary file object. It is copied once. name: is shown as the path in messages; its extension may help to
+    another binary file object. Copies the bytes once. name: messages show it as the path; its extension may help to
     find the format.
     """
     if hasattr(data, "getbuffer"):

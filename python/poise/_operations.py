@@ -9,7 +9,7 @@ import tempfile
 import typing
 
 from . import _poise
-from ._dtypes import normalize_name
+from ._dtypes import normalize_type_name
 from ._errors import BadArgumentError
 from ._inputs import make_dict, require_texts
 from ._model import Model, open
@@ -71,10 +71,10 @@ def _select_given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typin
     """Returns the options of a conversion that are not None, in the extension's form."""
     options = {name: value for name, value in arguments.items() if value is not None}
     if "dtype" in options:
-        options["dtype"] = normalize_name(options["dtype"])
+        options["dtype"] = normalize_type_name(options["dtype"])
     if "keep" in options:
         kept = make_dict("keep", options["keep"]) or {}
-        options["keep"] = {pattern: normalize_name(dtype) for pattern, dtype in kept.items()}
+        options["keep"] = {pattern: normalize_type_name(dtype) for pattern, dtype in kept.items()}
     options.update({name: make_dict(name, options[name]) for name in ("card", "rename", "set") if name in options})
     options.update({name: _make_list(options[name]) for name in ("only", "skip") if name in options})
     return options

@@ -62,7 +62,7 @@ def perplexity(
     base = None if against is None else make_weights(against)
     core = _poise.Perplexity(make_weights(model), base, dict(options))
     waiting = list(texts)
-    sizes = [_measure(text) for text in waiting]
+    sizes = [_count_bytes(text) for text in waiting]
     whole, before = sum(sizes), 0
     with show_progress(progress, "perplexity") as callback:
         for number, (text, size) in enumerate(zip(waiting, sizes), 1):
@@ -78,7 +78,7 @@ def _scale_progress(callback: Callback, before: int, size: int, whole: int, item
     return lambda done, total, _: callback(before + size * done // total, whole, item)
 
 
-def _measure(text: str | Ids) -> int:
+def _count_bytes(text: str | Ids) -> int:
     if isinstance(text, str):
         return len(text.encode(errors="surrogatepass"))
     return _BYTES_PER_ID * len(text) if isinstance(text, typing.Sized) else _BYTES_PER_ID

@@ -20,7 +20,7 @@ _NAME = 60  # the largest number of characters of a tensor's name
 
 @contextlib.contextmanager
 def show_progress(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
-    """Gives the block a callback for the extension, a function of (done, total, item), and removes the bar at its end.
+    """Passes a callback for the extension to the block, a function of (done, total, item), and removes the bar at the end.
 
     progress: None, False, "none": no progress. True, "auto": a bar on a terminal and in a notebook, elsewhere a line
     every few seconds. "plain": such lines everywhere. A function is used as it is.
@@ -53,7 +53,7 @@ def _can_rewrite(stream: typing.TextIO) -> bool:
 
 
 class _Display:
-    """The common part of Bar and Lines."""
+    """Has the code that Bar and Lines share."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         self._verb, self._stream = verb, stream
@@ -73,7 +73,7 @@ class _Display:
 
 
 class Bar(_Display):
-    """One line that is overwritten, and erased at the end."""
+    """Shows one line, overwrites it, and erases it at the end."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)
@@ -101,7 +101,7 @@ class Bar(_Display):
 
 
 class Lines(_Display):
-    """A line every few seconds, and one at the end, as in the command."""
+    """Writes a line every few seconds, and one at the end, as the command does."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)

@@ -9,7 +9,7 @@ from ._progress import format_bytes
 
 
 class Finding(typing.NamedTuple):
-    """A fact about a file that its user should know."""
+    """States a fact about a file that its user should know."""
 
     severity: str  #: "error": the file is not what it claims to be; "warning": it can be used
     message: str
@@ -22,7 +22,7 @@ class Finding(typing.NamedTuple):
 
 @dataclass(frozen=True)
 class Cast:
-    """The effect of a cast between floating-point types."""
+    """Describes the effect of a cast between floating-point types."""
 
     source: str
     target: str
@@ -35,7 +35,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Quantized:
-    """The effect of quantizing a tensor."""
+    """Describes the effect of quantizing a tensor."""
 
     tensor: str
     type: str
@@ -47,7 +47,7 @@ class Quantized:
 
 
 class _Short:
-    """Gives reports a representation of one line."""
+    """Adds a one-line representation to reports."""
 
     def _summarize(self) -> str:
         raise NotImplementedError
@@ -58,7 +58,7 @@ class _Short:
 
 @dataclass(frozen=True, repr=False)
 class ConvertReport(_Short):
-    """The report of a conversion: what it wrote and lost."""
+    """Describes what a conversion wrote and lost."""
 
     format: str
     #: the written files: first the one that opens the model, then the others; or the directory; empty for a file object
@@ -85,7 +85,7 @@ class ConvertReport(_Short):
 
 @dataclass(frozen=True)
 class PlannedTensor:
-    """A tensor of a conversion, before and after it."""
+    """Describes a tensor before and after a conversion."""
 
     name: str
     shape: tuple[int, ...]
@@ -97,7 +97,7 @@ class PlannedTensor:
 
 @dataclass(frozen=True, repr=False)
 class Plan(_Short):
-    """The plan of a conversion, from headers alone."""
+    """Describes the plan of a conversion, from headers alone."""
 
     format: str
     tensors: list[PlannedTensor]
@@ -116,7 +116,7 @@ class Plan(_Short):
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Short):
-    """All faults of a file, in the order of the file. It is true if there are no errors."""
+    """Lists all faults of a file, in the order of the file. The report is true if there are no errors."""
 
     format: str
     tensors: int
@@ -153,7 +153,7 @@ class VerifyReport(_Short):
 
 @dataclass(frozen=True, repr=False)
 class ModelHash(_Short):
-    """SHA-256 over decoded bytes: the same in every format."""
+    """Has SHA-256 digests of decoded bytes, which are the same in every format."""
 
     parts: dict[tuple[str, str], str]  #: (tensor, role) -> 64 hexadecimal digits
     model: str
@@ -165,7 +165,7 @@ class ModelHash(_Short):
 
 @dataclass(frozen=True)
 class TensorStatistics:
-    """Statistics of the numbers of a tensor. Codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+    """Has statistics of a tensor's numbers. Codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
 
     min to rms cover the finite numbers; they are NaN if there are none.
     """
@@ -192,7 +192,7 @@ class TensorStatistics:
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """A field of card, configuration, vocabulary or attributes that differs."""
+    """Describes a field of card, configuration, vocabulary or attributes that differs."""
 
     field: str
     a: str  #: "-" for an absent value
@@ -201,7 +201,7 @@ class FieldDifference:
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """A tensor that differs."""
+    """Describes a tensor that differs."""
 
     name: str
     a: str
@@ -215,7 +215,7 @@ class TensorDifference:
 
 @dataclass(frozen=True, repr=False)
 class DiffReport(_Short):
-    """The differences of two models."""
+    """Lists the differences of two models."""
 
     fields: list[FieldDifference] = field(default_factory=list)
     tensors: list[TensorDifference] = field(default_factory=list)
@@ -239,23 +239,23 @@ class DiffReport(_Short):
 
 @dataclass(frozen=True)
 class ExtractedMatrix:
-    """A matrix that an extracted adapter changes."""
+    """Describes a matrix that an extracted adapter changes."""
 
     name: str
     shape: tuple[int, ...]
     rank: int
-    rms: float  #: of the difference of both models
+    rms: float  #: the root mean square of the difference of both models
     captured: float  #: the share of the difference's sum of squares that the product has: 0 to 1
 
 
 @dataclass(frozen=True, repr=False)
 class ExtractLoraReport(_Short):
-    """The report of extract_lora()."""
+    """Describes what extract_lora() did."""
 
     format: str
     output: str | None  #: None for a dry run
     matrices: list[ExtractedMatrix]
-    captured: float  #: of all these matrices together
+    captured: float  #: the same share, of all these matrices together
     equal: int  #: tensors that both models have alike
     warnings: list[str]  #: what differs and is not in the adapter, one sentence each
     losses: list[str]  #: what the format cannot hold, one sentence each
@@ -269,11 +269,11 @@ class ExtractLoraReport(_Short):
 
 @dataclass(frozen=True, repr=False)
 class ConvertLoraReport(_Short):
-    """The report of convert_lora()."""
+    """Describes what convert_lora() did."""
 
     format: str
     output: str | None  #: None for a dry run
-    matrices: int  #: of the model that the adapter changes
+    matrices: int  #: matrices of the model that the adapter changes
     warnings: list[str]  #: about the adapter
     losses: list[str]  #: what the format cannot hold, one sentence each
     bytes_out: int
@@ -284,7 +284,7 @@ class ConvertLoraReport(_Short):
 
 @dataclass(frozen=True)
 class DeltaTensor:
-    """A tensor that a delta changes."""
+    """Describes a tensor that a delta changes."""
 
     name: str
     form: str  #: "sparse", "xor" or "whole"
@@ -295,7 +295,7 @@ class DeltaTensor:
 
 @dataclass(frozen=True, repr=False)
 class DeltaReport(_Short):
-    """The report of make_delta()."""
+    """Describes what make_delta() did."""
 
     output: str | None  #: None for a dry run
     base: str  #: hash(base).model
@@ -314,7 +314,7 @@ class DeltaReport(_Short):
 
 @dataclass(frozen=True)
 class ImatrixReport:
-    """The report of measure_imatrix()."""
+    """Describes what measure_imatrix() did."""
 
     entries: int  #: matrices, or stacks of all experts' matrices
     chunks: int
@@ -325,19 +325,19 @@ class ImatrixReport:
 
 @dataclass(frozen=True)
 class FetchReport:
-    """The report of fetch()."""
+    """Describes what fetch() did."""
 
     directory: str  #: has the files, for open()
     commit: str
-    files: int  #: of the selection
+    files: int  #: selected files
     files_kept: int  #: files that were complete already
-    bytes: int  #: that were received
-    bytes_kept: int  #: that were there: whole files, and the beginnings of others
+    bytes: int  #: received bytes
+    bytes_kept: int  #: bytes that were there: whole files, and the beginnings of others
 
 
 @dataclass(frozen=True)
 class EditReport:
-    """The report of edit()."""
+    """Describes what edit() did."""
 
     way: str  #: "appended" (a new manifest), "in place" (bytes of the header), or "rewritten" (the whole file)
     bytes: int  #: appended bytes, replaced bytes, or the size of the new file
@@ -346,7 +346,7 @@ class EditReport:
 
 @dataclass(frozen=True)
 class FormatInfo:
-    """A format that Poise reads or writes."""
+    """Describes a format that Poise reads or writes."""
 
     name: str
     description: str

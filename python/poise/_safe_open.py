@@ -79,7 +79,7 @@ class safe_open:
         return {name: self.get_tensor(name) for name in self._model}
 
     def get_slice(self, name: str) -> _SafeSlice:
-        """Returns an object that reads only the slices that are taken of it, even after the file is closed."""
+        """Returns an object that reads only the slices that its subscripts select, even after the file is closed."""
         return _SafeSlice(self._model[name], self._convert)
 
 

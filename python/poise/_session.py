@@ -20,7 +20,7 @@ Ids = typing.Iterable[typing.SupportsIndex]
 
 
 class Weights(_poise.Weights):
-    """The weights that sessions of one model share. They are loaded once, never change, and are thread-safe."""
+    """Holds the weights that sessions of one model share. They are loaded once, never change, and are thread-safe."""
 
     __slots__ = ()
 
@@ -43,8 +43,8 @@ class Session:
     rounding to integers, which is slower; for comparisons. cache: the type of stored keys and values: "f32"; "f16",
     half the memory; "q8", 8-bit codes with scales, 28 % of it; None: "f16", or "f32" with exact=True. draft: a
     faster model with the same vocabulary that guesses tokens, or "lookup", which guesses them from repeated text; the
-    model checks several guesses at a time. At temperature 0 the text is the same as without a draft; otherwise tokens have the same
-    probabilities.
+    model checks several guesses at a time. At temperature 0 the text is the same as without a draft; otherwise tokens
+    have the same probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
     if the session is used for something else meanwhile.
     Raises UnsupportedError, naming what the model lacks or what Poise does not run, and InvalidFileError.
@@ -169,7 +169,7 @@ class Session:
         repetition_penalty: divides positive scores of tokens in the text, and multiplies negative ones.
         presence_penalty: is subtracted from the score of each generated token; frequency_penalty: for each of its
         occurrences. logit_bias: {id: number}, numbers that are added to scores. docs/chat.md has the order in which
-        these are applied. The same options and seed give the same text on every machine.
+        these are applied. The same options and seed produce the same text on every machine.
 
         The text continues what was fed and generated before. The token that was generated last, even an end token, is
         fed before the prompt; the prompt [] adds no token. BOS begins only a new text, such as after reset(). If a call
@@ -214,7 +214,7 @@ def _generate_ids(generator: _poise.Generator) -> typing.Iterator[int]:
 
 
 class Answer(typing.NamedTuple):
-    """The continuation of a prompt by generate_batch()."""
+    """Has the continuation of a prompt by generate_batch()."""
 
     text: str  # the continuation alone; empty if the model has no vocabulary
     tokens: list[int]  # the generated tokens, including an end token
@@ -234,8 +234,8 @@ def generate_batch(
     A step multiplies the tokens of these texts by each weight once. Eight texts take little longer than one if the
     memory's speed is the limit. Prompts that begin alike compute their beginning once. Each text equals that of a
     session, up to the rounding of sums and of the cache; with exact=True it is identical. Other options are those of
-    Session and its generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends
-    the call.
+    Session and its generate(). prompts may be a generator: the call reads a prompt when there is room. Ctrl-C ends the
+    call.
     """
     if isinstance(prompts, (str, bytes)):
         raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import typing
 
-from ._dtypes import find_name, spell_for_safetensors
+from ._dtypes import find_type_name, spell_for_safetensors
 from ._errors import BadArgumentError
 
 # torch counts two elements of four bits as one element of this type.
@@ -13,7 +13,7 @@ _PACKED_F4 = "float4_e2m1fn_x2"
 
 
 class TensorSpec:
-    """The type, shape and memory of a tensor. The memory must outlive each call that writes the tensor.
+    """Describes the type, shape and memory of a tensor. The memory must outlive each call that writes the tensor.
 
     dtype: torch's name ("float32", "bfloat16", "float4_e2m1fn_x2"). shape: the shape of the elements; for
     float4_e2m1fn_x2 the last dimension counts bytes, as in torch. data_ptr: the address of the elements, in row-major
@@ -23,7 +23,7 @@ class TensorSpec:
 
     def __init__(self, *, dtype: str, shape: typing.Sequence[int], data_ptr: int, data_len: int):
         try:
-            name = "f4_e2m1" if dtype == _PACKED_F4 else find_name(dtype)
+            name = "f4_e2m1" if dtype == _PACKED_F4 else find_type_name(dtype)
         except TypeError as error:
             raise BadArgumentError(str(error)) from None
         sizes = [int(size) for size in shape]

@@ -105,8 +105,8 @@ class ConvertOptions(SaveOptions, total=False):
 
 
 def add_options(options: typing.Any, **defaults: typing.Any) -> typing.Callable[[Function], Function]:
-    """Turns the **options of a function into keywords that one of the classes above lists. `defaults` replaces defaults
-    of that class."""
+    """Replaces the **options of a function by the keywords that `options`, one of the classes above, lists. `defaults`
+    replaces defaults of that class."""
     keywords = []
     for name, kind in options.__annotations__.items():
         default = defaults.get(name, getattr(kind, "__metadata__", [None])[0])

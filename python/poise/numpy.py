@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 from . import _operations, _poise
-from ._dtypes import normalize_name, find_numpy_dtype
+from ._dtypes import normalize_type_name, find_numpy_dtype
 from ._elements import Tensor
 from ._errors import BadArgumentError
 from ._model import Model, open, open_bytes
@@ -75,7 +75,7 @@ def _choose_format(filename: Path) -> str | None:
 
 
 def _load_arrays(model: Model, wanted: DType | None) -> dict[str, NumpyArray]:
-    target = None if wanted is None else normalize_name(wanted)
+    target = None if wanted is None else normalize_type_name(wanted)
     if target not in (None, "f32", "f16", "bf16"):
         raise BadArgumentError(f'dtype is {wanted!r}, expected "f32", "f16" or "bf16"')
     result = {}

@@ -134,7 +134,7 @@ def _load_tensors(model: Model, device: Device) -> Tensors:
 
 def _view_elements(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
     """Returns the elements in a file's private pages, with their own storage, so that changes of the storage affect no
-    other tensor. None if torch cannot view them: an unknown type, no elements, or an unaligned offset."""
+    other tensor. Returns None if torch cannot view them: an unknown type, no elements, or an unaligned offset."""
     from ._dtypes import _TABLE
 
     known = getattr(torch, _TABLE[dtype][2] or "", None)
@@ -157,8 +157,8 @@ _Span = typing.Tuple[str, int, int, int]
 
 
 def _find_span(tensor: torch.Tensor) -> _Span | None:
-    """Returns the place of a tensor's bytes: device, storage, first byte, byte after the last. None if it has no bytes
-    to share."""
+    """Returns the place of a tensor's bytes: device, storage, first byte, byte after the last. Returns None if the
+    tensor has no bytes to share."""
     if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))

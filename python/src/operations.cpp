@@ -31,7 +31,7 @@ using Owner = std::shared_ptr<OpenModel>;
 
 void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
-  type->groups.size = given.read_as<std::uint64_t>("an integer");
+  type->groups.size = given.read<std::uint64_t>("an integer");
   if (!is_group_size(type->groups)) given.refuse(list_group_sizes(type->groups));
 }
 
@@ -56,7 +56,7 @@ void add_lora(const Given& given, ConvertOptions& to) {
   for (const auto& [path, scale] : given.read_dict("a path or a dict of paths to scales")) {
     const Given adapter_scale("lora", py::reinterpret_borrow<py::object>(scale));
     to.lora.push_back({parse_path(py::reinterpret_borrow<py::object>(path)),
-                       adapter_scale.read_as<double>("a dict of paths to scales")});
+                       adapter_scale.read<double>("a dict of paths to scales")});
   }
 }
 
@@ -69,6 +69,14 @@ void add_renames(const Given& given, ConvertOptions& to) {
 void add_settings(const Given& given, ConvertOptions& to) {
   const py::dict settings = given.read_dict("a dict of keys to values");
   for (const auto& [key, value] : parse_attributes(settings)) to.set.emplace_back(key, value);
+}
+
+void set_bits_per_weight(const Given& given, ConvertOptions& to) {
+  require_budget("bpw", to).bits_per_weight = given.read<double>("a number of bits");
+}
+
+void set_card_fields(const Given& given, ConvertOptions& to) {
+  set_card(given.read_dict("a dict of fields to text"), to.card);
 }
 
 // The keywords of ConvertOptions in poise/_types.py.
@@ -84,8 +92,7 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"size", [](const Given& given, ConvertOptions& to) { require_budget("size", to).bytes = given.read_size(); }},
-    {"bpw", [](const Given& given,
-               ConvertOptions& to) { require_budget("bpw", to).bits_per_weight = given.read_as<double>("a number of bits"); }},
+    {"bpw", &set_bits_per_weight},
     {"text",
      [](const Given& given, ConvertOptions& to) {
        SizeBudget& budget = require_budget("text", to);
@@ -99,7 +106,7 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"add_prefix", [](const Given& given, ConvertOptions& to) { to.add_prefix = given.read_text(); }},
     {"layers", [](const Given& given, ConvertOptions& to) { to.layers = given.read_text(); }},
     {"vocab_size",
-     [](const Given& given, ConvertOptions& to) { to.vocab_size = given.read_as<std::uint64_t>("a number of tokens"); }},
+     [](const Given& given, ConvertOptions& to) { to.vocab_size = given.read<std::uint64_t>("a number of tokens"); }},
     {"drop_rows", [](const Given& given, ConvertOptions& to) { to.drop_rows = given.read_truth(); }},
     {"set", &add_settings},
     {"keep", &add_kept_types},
@@ -109,8 +116,8 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
      [](const Given& given,
         ConvertOptions&
             to) { to.sparse = given.read_choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}}); }},
-    {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.read_as<double>("a number"); }},
-    {"card", [](const Given& given, ConvertOptions& to) { set_card(given.read_dict("a dict of fields to text"), to.card); }},
+    {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.read<double>("a number"); }},
+    {"card", &set_card_fields},
     {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.read_path(); }},
     {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.read_path(); }},
     {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.read_truth(); }},
@@ -126,7 +133,7 @@ constexpr std::array kStatisticsOptions = std::to_array<Option<StatisticsOptions
 constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
     {"only", [](const Given& given, DiffOptions& to) { to.only = given.read_patterns(); }},
     {"skip", [](const Given& given, DiffOptions& to) { to.skip = given.read_patterns(); }},
-    {"tolerance", [](const Given& given, DiffOptions& to) { to.tolerance = given.read_as<double>("a number"); }},
+    {"tolerance", [](const Given& given, DiffOptions& to) { to.tolerance = given.read<double>("a number"); }},
     {"values", [](const Given& given, DiffOptions& to) { to.values = given.read_truth(); }},
     {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.read_truth(); }},
 });

@@ -34,14 +34,14 @@ std::uint64_t Given::read_size() const {
   if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
   const auto number = py::isinstance<py::str>(value_)
                           ? parse_size(read_text())
-                          : std::optional(read_as<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
+                          : std::optional(read<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
   if (number.value_or(0) == 0) refuse(kSizeExpected);
   return *number;
 }
 
 std::vector<std::filesystem::path> Given::read_paths() const {
   std::vector<std::filesystem::path> result;
-  for (const py::handle path : read_as<py::list>("a list of paths"))
+  for (const py::handle path : read<py::list>("a list of paths"))
     result.push_back(parse_path(py::reinterpret_borrow<py::object>(path)));
   return result;
 }

@@ -25,14 +25,14 @@ class Given {
 
   // Converts the argument to T. Throws TypeError: "align is [1], expected EXPECTED".
   template <typename T>
-  T read_as(std::string_view expected) const {
+  T read(std::string_view expected) const {
     try {
       return value_.cast<T>();
     } catch (const py::cast_error&) {
       throw py::type_error(make_message(expected));
     }
   }
-  std::string read_text() const { return read_as<std::string>("text"); }
+  std::string read_text() const { return read<std::string>("text"); }
   // Throws bad_argument: "align is 3, expected EXPECTED".
   [[noreturn]] void refuse(std::string_view expected) const { python::refuse(make_message(expected)); }
   // Reads one of a few names. Throws bad_argument for others.
@@ -51,7 +51,7 @@ class Given {
   // Reads an integer. Throws TypeError for other objects, and bad_argument for one below `least`.
   std::uint64_t read_whole(std::uint64_t least = 0) const { return parse_whole<std::uint64_t>(name_, value_, least); }
   std::vector<std::string> read_patterns() const {
-    return read_as<std::vector<std::string>>("a pattern or a list of them");
+    return read<std::vector<std::string>>("a pattern or a list of them");
   }
   std::vector<std::filesystem::path> read_paths() const;
   py::dict read_dict(std::string_view expected) const {
