@@ -423,7 +423,7 @@ TEST(HostileZtensor1, Components) {
       [] {
         return component("f32", 64, 16, {{text("uncompressed_length"), number(32)}});
       },
-      "t: data: uncompressed_length: 32 for 16 bytes that are not compressed");
+      "t: data: uncompressed_length: expected 16, the length of the raw bytes, found 32");
   check(
       "zstd cannot be that good",
       [] {

@@ -254,7 +254,7 @@ void require_loadable_by_alt_c(const Model& model) {
 bool is_for_alt_c(const WriteOptions& options) {
   if (!options.dialect) return false;
   if (*options.dialect == kName) return true;
-  throw Error(ErrorKind::bad_argument, fmt::format("alt has no dialect \"{}\"; there is: {}", *options.dialect, kName));
+  throw Error(ErrorKind::bad_argument, fmt::format("alt has no dialect \"{}\", only {}", *options.dialect, kName));
 }
 
 void write_alt_c(const Model& model, Sink& sink) {

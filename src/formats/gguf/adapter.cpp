@@ -355,7 +355,7 @@ class AdapterMaker {
     if (rights.size() != experts)
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: llama.cpp has the matrices of all {} experts in one tensor, so the adapter needs a "
-                              "pair of one rank for each; the {} is missing or of another rank",
+                              "pair of one rank for each; that of expert {} is missing or has another rank",
                               name, experts, rights.size()));
     for (auto* stack : {&rights, &lefts}) {
       Tensor tensor = stack_tensors(*stack);

@@ -119,8 +119,8 @@ class TensorAdder {
       const std::uint64_t needed = saturating_add(file_->data_begin, saturating_add(info.offset, bytes));
       fail(info,
            fmt::format(
-               "{} bytes at offset {} reach beyond the data, which have {}: the file is cut off: it needs at least {} "
-               "bytes, has {}",
+               "{} bytes at offset {} reach beyond the data, which have {}: the file is cut off, since it needs at "
+               "least {} bytes and has {}",
                bytes, info.offset, file_->data_bytes, needed, file_->source->size()));
     }
   }

@@ -30,7 +30,7 @@ class HyperparameterWriter {
     for (const KeyRow& row : list_key_rows(architecture_)) write_row(row);
     for (const std::string_view required : kRequired) {
       if (find_entry(required) == nullptr)
-        add_difference(fmt::format("llama.cpp will not load the file: the configuration lacks its {}", required));
+        add_difference(fmt::format("llama.cpp will not load the file: the configuration lacks {}", required));
     }
     result_.heads = {get_integer(find_entry("attention.head_count")),
                      get_integer(find_entry("attention.head_count_kv"))};

@@ -179,7 +179,7 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
     const auto scope = reader.open_scope("token", static_cast<std::int64_t>(id));
     const std::uint64_t at = reader.position();
     const float score = reader.read_f32("score");
-    if (!std::isfinite(score)) reader.fail("score", fmt::format("{} is not a number", score), at);
+    if (!std::isfinite(score)) reader.fail("score", fmt::format("expected a finite number, found {}", score), at);
     const std::uint64_t length_at = reader.position();
     const std::uint32_t length = reader.read_u32("length");
     if (length > kMaxTokenBytes)

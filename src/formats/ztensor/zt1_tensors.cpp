@@ -143,8 +143,8 @@ class ModelBuilder1::Impl {
     if (component.encoding == "raw") {
       if (component.decoded_length.value_or(component.length) != component.length) {
         fail(tensor, component,
-             fmt::format("uncompressed_length: {} for {} bytes that are not compressed", *component.decoded_length,
-                         component.length));
+             fmt::format("uncompressed_length: expected {}, the length of the raw bytes, found {}", component.length,
+                         *component.decoded_length));
       }
       return make_source_blob(source_, component.offset, component.length);
     }

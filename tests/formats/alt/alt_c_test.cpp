@@ -71,7 +71,7 @@ TEST(AltC, UnknownDialectsAreRefusedWithAListOfKnownOnes) {
   options.dialect = "alt.rs";
   const Error error = error_of([&] { written(read(FileBuilder().v2()), kAltV2, options); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-  EXPECT_THAT(error.what(), HasSubstr("alt has no dialect \"alt.rs\"; there is: alt.c"));
+  EXPECT_THAT(error.what(), HasSubstr("alt has no dialect \"alt.rs\", only alt.c"));
   EXPECT_EQ(error_of([&] { written(read(FileBuilder().v1()), kAltV1, for_alt_c()); }).kind(), ErrorKind::bad_argument);
 }
 

@@ -717,7 +717,7 @@ TEST(GgufArchitectures, DifferencesOfLlamaCppsComputationAreReported) {
   Model bare;
   bare.card.model_type = "gemma";
   bare.config_json = {{"num_attention_heads", 2}};
-  EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration lacks its block_count"));
+  EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration lacks block_count"));
 }
 
 constexpr auto kSmall =
