@@ -88,7 +88,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   vocabulary.add(reader.read_text("token_data"), score, type);
 }
 
-void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
+void warn_of_other_form(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
   const std::uint64_t tokens = begin + (reading.seq_len ? 24 : 20);
   if (!reading.seq_len) reader.warn("seq_len", "the field is missing", begin + 20);
   if (reading.record == TokenRecord::alt_c)
@@ -142,7 +142,7 @@ Vocabulary read_tokenizer_v2_as(const ReadingV2& reading, FileReader& reader, co
   // This comes after the tokens, so that only readings that understand every token warn.
   if (vocabulary.max_length < 0)
     bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
-  warn_of_reading(reader, reading, begin);
+  warn_of_other_form(reader, reading, begin);
   reader.close_section(section, has_ids ? 4 * static_cast<std::uint64_t>(size) : 0);
   reader.require_marker();
   reader.dialect().tokens = reading.record;

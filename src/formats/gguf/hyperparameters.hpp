@@ -122,7 +122,7 @@ Attributes extract_config(Entries& entries, const Architecture& architecture, co
 // Returns why extract_config() leaves out a hyperparameter, as a sentence: the value of a key is of another kind, or a
 // required key is missing. std::nullopt if there is no such key. Requires: extract_config() has not removed the
 // entries.
-std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
+std::optional<std::string> explain_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // Holds a model's configuration as entries and tensors of GGUF.
 struct Hyperparameters {

@@ -134,7 +134,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   model.vocabulary = tokens_.make_vocabulary(entries_, model.warnings, path);
   if (has_hyperparameters()) {
     entries_.remove(kArchitecture);
-    const auto unreadable = find_unreadable_hyperparameter(entries_, *architecture_);
+    const auto unreadable = explain_unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = extract_config(entries_, *architecture_, model, factors);
     if (!rest) set_special_ids(config, tokens_.special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);

@@ -135,7 +135,7 @@ void normalize_size(Piece& piece, std::uint64_t parameters) {
   if (piece.kinds == 0) piece.kinds = kSize;
 }
 
-std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
+std::vector<Piece> split_into_pieces(std::string_view name, std::uint64_t parameters) {
   std::vector<Piece> pieces;
   while (!name.empty()) {
     const std::size_t hyphen = std::min(name.find('-'), name.size());
@@ -227,7 +227,7 @@ NameParts parse_name(std::string_view id, std::uint64_t parameters) {
     id.remove_prefix(slash + 1);
   }
   parts.name = id;
-  std::vector<Piece> pieces = cut_pieces(id, parameters);
+  std::vector<Piece> pieces = split_into_pieces(id, parameters);
   unmark_size_words(pieces);
   mark_basename(pieces);
   parts.size_label = join_pieces(pieces, kSize);

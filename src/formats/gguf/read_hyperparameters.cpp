@@ -54,7 +54,7 @@ class HyperparameterReader {
     }
     read_head_sizes();
     read_windows();
-    read_scaling(factors);
+    read_rope_scaling(factors);
     return std::move(map_);
   }
 
@@ -114,7 +114,7 @@ class HyperparameterReader {
     entries_.remove(make_key(kPattern));
   }
 
-  void read_scaling(const RopeFactors& factors) {
+  void read_rope_scaling(const RopeFactors& factors) {
     const auto* type = entries_.find(make_key("rope.scaling.type"));
     const auto* named = entries_.get_if<std::string>(make_key("rope.scaling.type"));
     // In llama.cpp, a factor without a type means linear scaling, and a factor of 0 means none.
@@ -204,7 +204,7 @@ Heads read_heads(const Entries& entries, const Architecture& architecture) {
   return {queries, keys != 0 ? keys : queries};
 }
 
-std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
+std::optional<std::string> explain_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
   for (const KeyRow& row : list_key_rows(architecture)) {
     const std::string key = fmt::format("{}.{}", architecture.name, row.gguf);
     const Value* value = entries.find(key);

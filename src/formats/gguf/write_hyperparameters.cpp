@@ -27,7 +27,7 @@ class HyperparameterWriter {
   }
 
   Hyperparameters write() {
-    for (const KeyRow& row : list_key_rows(architecture_)) write_row(row);
+    for (const KeyRow& row : list_key_rows(architecture_)) write_key(row);
     for (const std::string_view required : kRequired) {
       if (find_entry(required) == nullptr)
         add_difference(fmt::format("llama.cpp will not load the file: the configuration lacks {}", required));
@@ -40,7 +40,7 @@ class HyperparameterWriter {
     write_head_sizes();
     write_windows();
     add_rotated_layer_difference();
-    if (architecture_.rotates) write_scaling();
+    if (architecture_.rotates) write_rope_scaling();
     for (const KeyRow& row : architecture_.keys) write_default(row);
     add_fixed_key_differences();
     return std::move(result_);
@@ -75,7 +75,7 @@ class HyperparameterWriter {
     return row.typed.empty() ? nullptr : get_unless_null(typed_.find(row.typed));
   }
 
-  void write_row(const KeyRow& row) {
+  void write_key(const KeyRow& row) {
     if (find_entry(row.gguf) != nullptr) return;  // another key of the configuration gave it
     const Value* value = find_row_value(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0))
@@ -156,7 +156,7 @@ class HyperparameterWriter {
     }
     if (usual == 0) return;
     const auto slides = find_windows();
-    if (window == 0 || (slides && std::ranges::find(*slides, true) == slides->end())) return write_no_window();
+    if (window == 0 || (slides && std::ranges::find(*slides, true) == slides->end())) return remove_window();
     if (!slides) return;
     bool same = true;
     for (std::size_t i = 0; i < slides->size(); ++i) same = same && (*slides)[i] == (i % usual + 1 < usual);
@@ -167,7 +167,7 @@ class HyperparameterWriter {
   }
 
   // Removes the key of the window. If llama.cpp has a default window, writes one of all positions, which has no effect.
-  void write_no_window() {
+  void remove_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
     const std::uint64_t positions = get_integer(find_entry("context_length"));
@@ -202,7 +202,7 @@ class HyperparameterWriter {
                                kYarnBetaFast, kYarnBetaSlow, fast, slow));
   }
 
-  void write_scaling() {
+  void write_rope_scaling() {
     if (rope_ != nullptr && get_unless_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
       add_difference(fmt::format(
           "llama.cpp ignores llama_4_scaling_beta: it does not scale the queries of {} models by their positions",

@@ -152,7 +152,7 @@ Attributes make_group_attributes(const Tensor& tensor) {
 // Sets storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
 // parse_manifest2). Unknown types of other versions become logical types over bytes. Throws unsupported if there is no
 // type.
-void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
+void set_stored_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
     const auto colon = spelled.find(':');
@@ -285,7 +285,7 @@ StoredTensor convert_to_stored2(const Tensor& original) {
     target.role = find_stored_role2(tensor, part);
     target.blob = part.blob;
     target.digest = part.digest;
-    set_types(tensor, part, target);
+    set_stored_types(tensor, part, target);
     if (sparse && part.role != "values" && !narrow) {
       target.dtype = "u64";
       target.blob = widen_indices(tensor.name, part);
