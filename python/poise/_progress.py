@@ -20,7 +20,7 @@ _NAME = 60  # the largest number of characters of a tensor's name
 
 @contextlib.contextmanager
 def show_progress(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
-    """Passes a callback for the extension to the block, a function of (done, total, item), and removes the bar at the end.
+    """Passes a callback for the extension, a function of (done, total, item), to the block. Removes the bar at the end.
 
     progress: None, False, "none": no progress. True, "auto": a bar on a terminal and in a notebook, elsewhere a line
     every few seconds. "plain": such lines everywhere. A function is used as it is.

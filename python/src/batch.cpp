@@ -25,7 +25,7 @@ class Batch {
 
   // Steps until a text ends. Returns a list of (id, text, tokens, finish_reason), which is empty if there are no more
   // texts.
-  py::list next() {
+  py::list generate_next() {
     LongCall call;
     const auto finished = call.run([&] {
       const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ void declare_batches(py::module_& module) {
            }),
            py::arg("weights"), py::arg("options"))
       .def("add", &Batch::add, py::arg("prompt"), py::arg("options"))
-      .def("next", &Batch::next);
+      .def("next", &Batch::generate_next);
 }
 
 }  // namespace poise::python

@@ -64,12 +64,13 @@ class Transcript {
     return session_.sample(sampler);
   }
 
-  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
+  std::vector<double> compute_log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
     ++state_;
     return session_.log_probabilities(tokens, stop);
   }
 
-  std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer, const std::stop_token& stop) {
+  std::vector<float> compute_hidden_states(std::span<const TokenId> tokens, std::size_t layer,
+                                           const std::stop_token& stop) {
     ++state_;
     return session_.hidden_states(tokens, layer, stop);
   }
@@ -169,11 +170,12 @@ Memory copy_hidden_state(PySession& session) {
 Memory compute_hidden_states(PySession& session, const py::object& given, const py::object& given_layer) {
   const Tokens tokens = parse_token_ids(given);
   const std::size_t layer = parse_layer(given_layer, session.weights());
-  return session.run_long(
-      [&](Transcript& text, const auto& stop) { return copy_to_memory(text.hidden_states(tokens, layer, stop)); });
+  return session.run_long([&](Transcript& text, const auto& stop) {
+    return copy_to_memory(text.compute_hidden_states(tokens, layer, stop));
+  });
 }
 
-// Generates a text as Session::generate() does, but one token for each call of next().
+// Generates a text as Session::generate() does, but one token for each call of generate_next().
 class Generator {
  public:
   Generator(std::shared_ptr<PySession> session, const Prompt& prompt, const GenerateOptions& options)
@@ -191,7 +193,7 @@ class Generator {
   }
 
   // Returns (token, text that later tokens cannot change), or None at the end.
-  py::object next() {
+  py::object generate_next() {
     if (left_ == 0) return py::none();
     const std::optional<TokenId> token = session_->run([&](Transcript& transcript) { return step(transcript); });
     if (!token) return py::none();
@@ -201,7 +203,7 @@ class Generator {
   }
 
   // Returns the text held back so far.
-  py::str finish() { return stream_ && gave_ ? make_shown_text(stream_->finish()) : py::str(""); }
+  py::str finish() { return stream_ && has_generated_ ? make_shown_text(stream_->finish()) : py::str(""); }
 
  private:
   void begin(Transcript& transcript, const Tokens& prompt, const std::stop_token& stop) {
@@ -228,7 +230,7 @@ class Generator {
     }
     const TokenId token = transcript.sample(sampler_);
     state_ = transcript.state();
-    gave_ = true;
+    has_generated_ = true;
     --left_;
     if (ends_text(session_->weights(), token, options_)) left_ = 0;
     return token;
@@ -240,7 +242,7 @@ class Generator {
   std::optional<ContinuationStream> stream_;
   std::size_t left_;         // the largest number of tokens still to generate
   std::uint64_t state_ = 0;  // the state of the transcript after the last token
-  bool gave_ = false;
+  bool has_generated_ = false;
 };
 
 }  // namespace
@@ -326,7 +328,7 @@ void declare_sessions(py::module_& module) {
       .def("log_probabilities", [](PySession& session, const py::object& given) {
         const Tokens tokens = parse_token_ids(given);
         return session.run_long(
-            [&](Transcript& text, const auto& stop) { return text.log_probabilities(tokens, stop); });
+            [&](Transcript& text, const auto& stop) { return text.compute_log_probabilities(tokens, stop); });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::dict& given) {
@@ -334,7 +336,7 @@ void declare_sessions(py::module_& module) {
              return std::make_unique<Generator>(std::move(session), parse_prompt(prompt), options);
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("options"))
-      .def("next", &Generator::next)
+      .def("next", &Generator::generate_next)
       .def("finish", &Generator::finish);
 }
 

@@ -100,18 +100,18 @@ HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t*
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);
   auto rest = first;
-  const auto put = [&](auto numbers, std::int8_t* to)
-                       HWY_ATTR { hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, numbers)), bytes, to); };
+  const auto store = [&](auto numbers, std::int8_t* to)
+                         HWY_ATTR { hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, numbers)), bytes, to); };
   for (std::size_t i = 0; i < count; i += lanes) {
     const auto numbers = hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor));
     auto& sum = i < 16 ? first : rest;
     sum = hn::Add(sum, numbers);
     if constexpr (kWords) {
       const auto high = hn::ShiftRight<8>(hn::Add(numbers, hn::Set(integers, 128)));
-      put(high, upper + i);
-      put(hn::Sub(numbers, hn::ShiftLeft<8>(high)), lower + i);
+      store(high, upper + i);
+      store(hn::Sub(numbers, hn::ShiftLeft<8>(high)), lower + i);
     } else {
-      put(numbers, lower + i);
+      store(numbers, lower + i);
     }
   }
   const std::int32_t sum_of_first = hn::GetLane(hn::SumOfLanes(integers, first));

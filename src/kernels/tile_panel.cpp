@@ -61,12 +61,12 @@ struct InWords {
   Factors second;
 
   HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
-    put(DecodeNumbers(codes, first), to);
-    put(DecodeNumbers(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
+    store(DecodeNumbers(codes, first), to);
+    store(DecodeNumbers(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
   }
 
  private:
-  static HWY_INLINE void put(hn::Vec<Numbers> numbers, std::uint16_t* to) {
+  static HWY_INLINE void store(hn::Vec<Numbers> numbers, std::uint16_t* to) {
     const hn::RebindToUnsigned<Numbers> words;
     const hn::Rebind<std::uint16_t, Numbers> halves;
     hn::StoreU(hn::TruncateTo(halves, RoundToUpperHalf(words, hn::BitCast(words, numbers))), halves, to);
@@ -138,7 +138,7 @@ void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm
       hn::Combine(words, hn::Set(hn::Half<decltype(words)>(), 4), hn::Zero(hn::Half<decltype(words)>()));
   for (std::size_t r = 0; r < part.last - part.first; ++r, row += row_bytes, out += stride) {
     if (part.between != nullptr && r % 4 == 0) part.between();
-    const auto put = [&](std::size_t column, auto halves) HWY_ATTR {
+    const auto store = [&](std::size_t column, auto halves) HWY_ATTR {
       const Factors factors(part, column / 32, r);
       // The table has the same sixteen numbers twice, so bits above the lower four of an index do not matter.
       _mm512_storeu_si512(out + column, _mm512_permutexvar_epi16(halves.raw, ByTable(factors, factors).tables));
@@ -148,11 +148,11 @@ void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm
       for (std::size_t i = 0; i < form.elements; i += 2 * kTogether) {
         if constexpr (kTogether == 16) {
           const auto twice = hn::PromoteTo(words, hn::LoadDup128(bytes, block + i / 2));
-          put(begin + i, hn::Shr(twice, shifts));
+          store(begin + i, hn::Shr(twice, shifts));
         } else {
           const auto both = hn::PromoteTo(words, hn::LoadU(bytes, block + i / 2));
-          put(begin + i, both);
-          put(begin + i + 32, hn::ShiftRight<4>(both));
+          store(begin + i, both);
+          store(begin + i + 32, hn::ShiftRight<4>(both));
         }
       }
     }
@@ -212,13 +212,13 @@ void TransposeWords(const std::uint32_t* from, std::size_t stride, std::uint32_t
       const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(words, a2, a3));
       const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(words, a0, a1));
       const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(words, a2, a3));
-      const auto put = [&](auto transposed, std::size_t i) HWY_ATTR {
+      const auto store = [&](auto transposed, std::size_t i) HWY_ATTR {
         hn::StoreU(hn::BitCast(words, transposed), words, to + (c + i) * to_stride + r);
       };
-      put(hn::InterleaveLower(pairs, low01, low23), 0);
-      put(hn::InterleaveUpper(pairs, low01, low23), 1);
-      put(hn::InterleaveLower(pairs, high01, high23), 2);
-      put(hn::InterleaveUpper(pairs, high01, high23), 3);
+      store(hn::InterleaveLower(pairs, low01, low23), 0);
+      store(hn::InterleaveUpper(pairs, low01, low23), 1);
+      store(hn::InterleaveLower(pairs, high01, high23), 2);
+      store(hn::InterleaveUpper(pairs, high01, high23), 3);
     }
   }
 #endif

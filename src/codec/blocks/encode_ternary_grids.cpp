@@ -407,7 +407,7 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
     HWY_ALIGN float factors[kMaxLanes];
     HWY_ALIGN std::int32_t halves[kMaxLanes];
     hn::Store(hn::Mul(factor, Set(1.1125F)), Floats(), factors);
-    for (std::size_t lane = 0; lane < lanes; ++lane) halves[lane] = float_to_half(factors[lane]);
+    for (std::size_t lane = 0; lane < lanes; ++lane) halves[lane] = round_to_half(factors[lane]);
     const auto half = hn::Load(Integers(), halves);
     for (std::size_t i = 0; i < 4; ++i) {
       const auto nibble = hn::And(hn::ShiftRightSame(half, static_cast<int>(4 * i)), SetCode(15));

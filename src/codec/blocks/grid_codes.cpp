@@ -186,7 +186,7 @@ void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
     const auto words = load_le<std::uint64_t>(block + 48);
     const auto half = static_cast<std::uint16_t>((words >> 12 & 0xfU) | (words >> 24 & 0xf0U) | (words >> 36 & 0xf00U) |
                                                  (words >> 48 & 0xf000U));
-    const float factor = half_to_float(half);
+    const float factor = convert_half(half);
     for (std::size_t i = 0; i < 16; ++i)
       scales[2 * i] = scales[2 * i + 1] = ComputeOddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
     for (std::size_t i = 0; i < 32; i += 2) {

@@ -9,17 +9,17 @@
 
 namespace poise {
 
-inline float half_to_float(std::uint16_t half) {
+inline float convert_half(std::uint16_t half) {
   const std::uint32_t magnitude = (half & 0x7fffU) << 13;
   const std::uint32_t finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
   const std::uint32_t bits = magnitude >= 0x0f800000U ? magnitude | 0x7f800000U : finite;
   return std::bit_cast<float>((half & 0x8000U) << 16 | bits);
 }
 
-inline float load_half(const std::byte* from) { return half_to_float(load_le<std::uint16_t>(from)); }
+inline float load_half(const std::byte* from) { return convert_half(load_le<std::uint16_t>(from)); }
 
 // Rounds to nearest, ties to even. Every NaN becomes 0x7e00 with its sign.
-inline std::uint16_t float_to_half(float value) {
+inline std::uint16_t round_to_half(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7fffffffU;
@@ -37,6 +37,6 @@ inline std::uint16_t float_to_half(float value) {
   return static_cast<std::uint16_t>(sign | half);
 }
 
-inline void store_half(std::byte* to, float value) { store_le(to, float_to_half(value)); }
+inline void store_half(std::byte* to, float value) { store_le(to, round_to_half(value)); }
 
 }  // namespace poise

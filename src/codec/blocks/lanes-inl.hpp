@@ -94,9 +94,9 @@ struct LaneOutput {
     HWY_ALIGN float all[kMaxLanes];
     hn::Store(x, Floats(), all);
     for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
-      const std::uint16_t half = float_to_half(all[lane]);
+      const std::uint16_t half = round_to_half(all[lane]);
       if (lane < live) store_le(blocks + lane * stride + offset, half);
-      all[lane] = half_to_float(half);
+      all[lane] = convert_half(half);
     }
     return hn::Load(Floats(), all);
   }

@@ -58,9 +58,10 @@ HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
 }
 
 // Reads a float16 number of each row from each of `count` blocks: that of block i is at byte at + i * stride. Calls
-// put(tag, i, numbers) with the four numbers of block i, or with the eight numbers of blocks i and i + 1.
-template <class Put>
-HWY_INLINE void VisitHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
+// accept(tag, i, numbers) with the four numbers of block i, or with the eight numbers of blocks i and i + 1.
+template <class Accept>
+HWY_INLINE void VisitHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count,
+                            Accept accept) {
   std::size_t i = 0;
 #if HWY_ARCH_X86 && HWY_CAP_GE256
   const auto half = [&](std::size_t row, std::size_t from) HWY_ATTR {
@@ -78,10 +79,10 @@ HWY_INLINE void VisitHalves(const Bytes (&rows)[4], std::size_t at, std::size_t 
     halves = _mm_insert_epi16(halves, half(2, at + stride), 6);
     halves = _mm_insert_epi16(halves, half(3, at + stride), 7);
     const hn::FixedTag<float, 8> eight;
-    put(eight, i, ConvertHalves(eight, hn::Vec128<std::uint16_t>{halves}));
+    accept(eight, i, ConvertHalves(eight, hn::Vec128<std::uint16_t>{halves}));
   }
 #endif
-  for (; i < count; ++i, at += stride) put(FourFloats(), i, LoadFourHalves(rows, at));
+  for (; i < count; ++i, at += stride) accept(FourFloats(), i, LoadFourHalves(rows, at));
 }
 
 // Holds sixteen bytes of each row, transposed: word r of the i-th vector is word i of row r.
@@ -104,10 +105,10 @@ struct TransposedWords {
   }
 };
 
-// Calls put(which, tag, i, numbers) for four rows. Number r is factors[r] times the i-th byte of word r, which is
+// Calls accept(which, tag, i, numbers) for four rows. Number r is factors[r] times the i-th byte of word r, which is
 // signed. A vector of eight numbers also has those of byte i + 1. `which` alternates between 0 and 1.
-template <class Put>
-HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
+template <class Accept>
+HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Accept accept) {
   using Zero = std::integral_constant<int, 0>;
   using One = std::integral_constant<int, 1>;
 #if HWY_CAP_GE256
@@ -121,18 +122,18 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
   const auto numbers = [&](auto eight_bytes) HWY_ATTR {
     return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes)));
   };
-  put(Zero(), eight, 0, numbers(hn::LowerHalf(half, transposed)));
-  put(One(), eight, 2, numbers(hn::UpperHalf(half, transposed)));
+  accept(Zero(), eight, 0, numbers(hn::LowerHalf(half, transposed)));
+  accept(One(), eight, 2, numbers(hn::UpperHalf(half, transposed)));
 #else
   const hn::RebindToSigned<FourWords> integers;
   const auto signed_bytes = hn::BitCast(integers, bytes);
   const auto numbers = [&](auto words) HWY_ATTR {
     return hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(words)));
   };
-  put(Zero(), FourFloats(), 0, numbers(hn::ShiftLeft<24>(signed_bytes)));
-  put(One(), FourFloats(), 1, numbers(hn::ShiftLeft<16>(signed_bytes)));
-  put(Zero(), FourFloats(), 2, numbers(hn::ShiftLeft<8>(signed_bytes)));
-  put(One(), FourFloats(), 3, numbers(signed_bytes));
+  accept(Zero(), FourFloats(), 0, numbers(hn::ShiftLeft<24>(signed_bytes)));
+  accept(One(), FourFloats(), 1, numbers(hn::ShiftLeft<16>(signed_bytes)));
+  accept(Zero(), FourFloats(), 2, numbers(hn::ShiftLeft<8>(signed_bytes)));
+  accept(One(), FourFloats(), 3, numbers(signed_bytes));
 #endif
 }
 

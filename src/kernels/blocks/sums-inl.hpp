@@ -153,7 +153,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
   const std::size_t blocks = matrix.columns / 256;
   alignas(64) float numbers[kAtOnce][4];
   alignas(64) float mins[kAtOnce][4];
-  const auto put = [](auto& to) HWY_ATTR {
+  const auto make_store = [](auto& to) HWY_ATTR {
     return [&to](auto floats, std::size_t i, auto values) HWY_ATTR { hn::Store(values, floats, to[i]); };
   };
   hn::Vec<CodeSums> total[kVectors][kTokens];
@@ -164,9 +164,9 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     if (b % kAtOnce == 0) {
       const std::size_t count = std::min(kAtOnce, blocks - b);
-      VisitHalves(four_rows.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
+      VisitHalves(four_rows.bytes.rows, start + Type::kNumber, Type::kBytes, count, make_store(numbers));
       if constexpr (Type::kHasMins)
-        VisitHalves(four_rows.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
+        VisitHalves(four_rows.bytes.rows, start + Type::kMin, Type::kBytes, count, make_store(mins));
     }
     next.prefetch(4 * (start + Type::kBytes));
     HWY_UNROLL(4)
