@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Opening a file does the same: it removes a tie that the stored matrices contradict.
     if (auto resolved = resolve_tied_output(model)) model = *std::move(resolved);
     for (const Format* format : list_all_formats()) {
-      const bool is_file = format->refusal_to_replace == nullptr;  // fuzz/huggingface.cpp has directories
+      const bool is_file = format->explain_refusal == nullptr;  // fuzz/huggingface.cpp has directories
       if (format->prepare != nullptr && is_file) round_trip(model, *format, choose_options(dice, *format));
     }
   });

@@ -161,7 +161,7 @@ void write_random_seeds(SeedWriter& seeds) {
     Model alone;  // for formats of one array
     if (model.size() > 0) alone.add(model.tensors().front());
     for (const Format* format : list_all_formats()) {
-      if (format->prepare == nullptr || format->refusal_to_replace != nullptr) continue;
+      if (format->prepare == nullptr || format->explain_refusal != nullptr) continue;
       write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
       write_model_seeds(seeds, alone, *format, fmt::format("{:02}-alone", number));
     }
@@ -172,7 +172,7 @@ void write_random_seeds(SeedWriter& seeds) {
 void write_whole_model(SeedWriter& seeds) {
   const Model model = fuzz::make_huggingface_model();
   for (const Format* format : list_all_formats()) {
-    if (format->prepare != nullptr && format->refusal_to_replace == nullptr)
+    if (format->prepare != nullptr && format->explain_refusal == nullptr)
       write_model_seeds(seeds, model, *format, "whole");
   }
 }

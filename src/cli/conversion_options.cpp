@@ -311,7 +311,7 @@ void require_standard_output(const std::string& format, bool json) {
   if (::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument,
                 "\"-o -\" writes the file to standard output, which is a terminal; redirect it to a file or a pipe");
-  if (find_format_by_name(format).refusal_to_replace != nullptr)
+  if (find_format_by_name(format).explain_refusal != nullptr)
     throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
         .with({.kind = Remedy::Kind::format});
 }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostDescription = 16 << 20;  // bytes
 
-// Returns "q_proj" of "model.layers.0.self_attn.q_proj", "attn_q" of "blk.0.attn_q.weight".
+// Returns "q_proj" for "model.layers.0.self_attn.q_proj", and "attn_q" for "blk.0.attn_q.weight".
 std::string find_target(std::string_view name) {
   constexpr std::string_view kWeight = ".weight";
   if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());

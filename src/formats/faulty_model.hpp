@@ -37,7 +37,7 @@ class FaultyModel : public Error {
   std::shared_ptr<Found> found_;
 };
 
-// Collects faults while a model is read.
+// Collects the faults that a reader finds.
 class Faults {
  public:
   // `kinds` are the kinds of errors that count as faults.
@@ -72,8 +72,8 @@ class Faults {
   ErrorKind first_kind_ = ErrorKind::invalid_file;
 };
 
-// Collects the faults of tensors while a model is read, and stops the reading at the limit. Requires: the model
-// outlives this.
+// Collects the faults of tensors that a reader finds, and stops the reader at the limit. Requires: the model outlives
+// this.
 class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}

@@ -14,7 +14,8 @@
 
 namespace poise {
 
-// Folds the parts of reversible schemes in a file of any format. Throws invalid_file with that path.
+// Folds the parts of reversible schemes in a file of any format. Throws what merge_quantized_parts() throws, with that
+// path.
 Model fold_file(Model model, const std::filesystem::path& path, const ReadOptions& options);
 
 // Folds the parts of any scheme in a directory. Leaves out scales that do not concern weights, and biases of zeros, if
@@ -23,9 +24,9 @@ Model fold_file(Model model, const std::filesystem::path& path, const ReadOption
 Model fold_directory(Model model, const std::filesystem::path& path, std::string_view quantization_file,
                      const ReadOptions& options);
 
-// Folds a model that was opened `raw` or made by a program, because its numbers are needed, or the output's format
-// holds no parts. Also folds the scaled numbers of ComfyUI's files, which open() does not fold. Returns std::nullopt if
-// there are no parts. Throws invalid_file (without path).
+// Folds the parts that open() has left: those of a model that was opened `raw` or made by a program, and the scaled
+// numbers of ComfyUI's files. Call it if the numbers are needed, or if the output's format holds no parts. Returns
+// std::nullopt if there are no parts. Throws what merge_quantized_parts() throws.
 std::optional<Model> fold_for_numbers(const Model& model);
 
 }  // namespace poise

@@ -126,7 +126,7 @@ struct Format {
   // Other extensions of its files, each with its dot.
   std::span<const std::string_view> extensions = {};
   HonouredOptions options = {};
-  // If this is false, bf16 tensors become f32, unless another type is asked for by name.
+  // If this is false, a conversion makes bf16 tensors f32, unless the user names another type.
   bool holds_bf16;
   // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
@@ -155,7 +155,7 @@ struct Format {
   bool (*holds_in_archive)(const MemberNames& names) = nullptr;
   // For formats of directories that can be written: returns why a directory with these file names must not be replaced;
   // an empty text if it may be.
-  std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
+  std::string (*explain_refusal)(const MemberNames& names) = nullptr;
   // Null if the format cannot be read, or not written. prepare requires that the model outlives the result and does not
   // change.
   Model (*read)(const Input& input, const ReadOptions& options);
@@ -186,7 +186,7 @@ struct Format {
 
   // The functions below are about models and tensors of any format. Each may be null.
   // Returns true if the blocks of this matrix of the model run along its columns.
-  bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
+  bool (*has_transposed_blocks)(const Model& model, std::string_view tensor) = nullptr;
   // Returns the digest of a model's content, if its Origin::format is `origin`.
   std::string (*find_content_digest)(const Model& model) = nullptr;
   // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay
@@ -217,10 +217,10 @@ Opened open_despite_faults(Input input, const ReadOptions& options);
 // has none.
 std::vector<MetadataKey> list_metadata_keys(const Opened& opened);
 
-// Returns true if Format::transposes returns true for any format.
+// Returns true if Format::has_transposed_blocks returns true for any format.
 bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 
-// Calls Format::find_content_digest of the model's original format; std::nullopt if it has none.
+// Returns the result of Format::find_content_digest of the model's original format; std::nullopt if it has none.
 std::optional<std::string> find_content_digest(const Model& model);
 
 // Calls Format::complete_card of the model's original format, for a file of the target.

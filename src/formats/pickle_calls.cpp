@@ -270,8 +270,8 @@ class CallCheck {
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
     const std::string first_name = name_canonical_global(pickle_, first);
     if (name == kRebuildType) {
-      // No check sees the arguments of this function, which are in a tuple, as a call. So the function must not call
-      // any of them.
+      // The first argument is a function, whose own arguments are in a tuple. No check sees this call, so the function
+      // must be one that does not call its arguments.
       if (!is_allowed_function(first_name) || !first_name.starts_with(kRebuilds))
         return "with a function that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {

@@ -172,9 +172,9 @@ class Check {
     const std::string begin = bytes_.read_begin(kLongest);
     for (const Packed& packed : kPacked) {
       if (!begin.starts_with(packed.begin) || (!packed.everywhere && !is_promised)) continue;
-      report(0, fmt::format("this is {}, which Poise does not open: nothing in it was looked at; unpack it where that "
-                            "is safe, and verify what it holds",
-                            packed.what));
+      report(0,
+             fmt::format("this is {}, which Poise does not check: unpack it where that is safe, and verify its files",
+                         packed.what));
       return true;
     }
     return false;
@@ -212,8 +212,8 @@ class Check {
     if (problem.starts_with(kContext)) problem.remove_prefix(kContext.size());
     const bool python_stops = partial.stop->kind() == ErrorKind::invalid_file;
     report(partial.stop->offset().value_or(0),
-           python_stops ? fmt::format("a pickle breaks off, after steps that Python takes: {}", problem)
-                        : fmt::format("Poise cannot follow a pickle to its end, as Python may: {}", problem));
+           python_stops ? fmt::format("a pickle breaks off, but Python runs the steps before: {}", problem)
+                        : fmt::format("Poise cannot follow a pickle to its end, but Python may: {}", problem));
   }
 
   const PickleFile& file_;

@@ -1,4 +1,4 @@
-// Checks the pickles in any file, because Python programs also load other pickles than a checkpoint.
+// Checks the pickles in any file, because Python programs also load pickles that are not checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct PickleFile {
 // Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of
 // checkpoints (find_unsafe_steps), and for a pickle that Poise cannot follow to its end.
 //
-// A file with an extension of PyTorch's or pickle's is treated as a pickle if it begins like one, or names or calls a
-// function. Another file is treated as one only if it has a whole pickle or a call, and all its names are ones that
-// Python can import. So text, images and raw weights give no errors. Throws io.
+// A file with an extension of PyTorch's or pickle's counts as a pickle if it begins like one, or names or calls a
+// function. Another file counts as one only if it has a call, or a whole pickle that names a function, and Python can
+// import all its names. So text, images and raw weights have no errors. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
 // Returns the errors of check_pickles() for bytes that are certainly pickles, such as the data of NumPy's object

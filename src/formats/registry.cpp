@@ -218,7 +218,7 @@ const Format& find_output_format(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!path.has_filename() || std::filesystem::is_directory(path, ignored)) {
     const auto found =
-        std::ranges::find_if(kFormats, [](const Format* format) { return format->refusal_to_replace != nullptr; });
+        std::ranges::find_if(kFormats, [](const Format* format) { return format->explain_refusal != nullptr; });
     if (found != kFormats.end()) return **found;
   }
   const auto name = format_from_extension(path);
@@ -239,15 +239,15 @@ const Format& find_output_format(const std::filesystem::path& path) {
 
 std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                                std::vector<std::filesystem::path> inputs) {
-  if (format.refusal_to_replace != nullptr)
-    return std::make_unique<DirectoryOutput>(path, overwrite, format.refusal_to_replace, std::move(inputs));
+  if (format.explain_refusal != nullptr)
+    return std::make_unique<DirectoryOutput>(path, overwrite, format.explain_refusal, std::move(inputs));
   return std::make_unique<FileOutput>(path, overwrite, std::move(inputs));
 }
 
 std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs) {
-  if (format.refusal_to_replace != nullptr)
-    return DirectoryOutput::check_replaceable(path, overwrite, format.refusal_to_replace, inputs);
+  if (format.explain_refusal != nullptr)
+    return DirectoryOutput::check_replaceable(path, overwrite, format.explain_refusal, inputs);
   FileOutput::check_replaceable(path, overwrite, inputs);
   return {};
 }
@@ -320,7 +320,7 @@ Model open(SourcePtr source, const ReadOptions& options) {
 
 bool has_blocks_along_columns(const Model& model, std::string_view tensor) {
   return std::ranges::any_of(kFormats, [&](const Format* format) {
-    return format->transposes != nullptr && format->transposes(model, tensor);
+    return format->has_transposed_blocks != nullptr && format->has_transposed_blocks(model, tensor);
   });
 }
 

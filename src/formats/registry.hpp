@@ -16,7 +16,7 @@ extern const Format kLlama2c;
 extern const Format kNpy;
 extern const Format kNpz;
 extern const Format kOnnx;
-extern const Format kPytorch;  // no code of a file is ever run
+extern const Format kPytorch;  // Poise never runs the code of a file
 extern const Format kTinyLlamaFormat;
 
 }  // namespace poise

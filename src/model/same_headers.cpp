@@ -69,7 +69,7 @@ std::string digest_files(const std::filesystem::path& path) {
   return hasher->finish();
 }
 
-// Throws if a rank has another digest than rank 0. Messages name the `input`, and `what` was digested of it.
+// Throws if a rank has another digest than rank 0. `input` ("model") and `what` ("headers") are words of the message.
 void require_same_digest(const std::string& digest, std::string_view input, std::string_view what,
                          const std::filesystem::path& path, Communicator& ranks) {
   const std::vector<std::string> digests = ranks.gather(digest);

@@ -46,8 +46,8 @@ struct RangeRequest {
   std::string redirected = {};  // the URL that an earlier request was redirected to; if it has expired, `url` is next
   std::uint64_t begin = 0;
   std::uint64_t end = 0;                    // one after the last byte; the file may end before
-  bool as_whole = false;                    // send no Range, since a server may not cut a text that it generates
-  std::string validator = {};               // that of an earlier reply, which must not have changed; empty: any
+  bool as_whole = false;                    // send no Range, because servers do not cut a text that they generate
+  std::string validator = {};               // HttpResponse::validator of an earlier reply, to be the same; empty: any
   std::optional<std::uint64_t> total = {};  // the size that the file must have
   std::uint64_t most_whole = std::uint64_t{64} << 20;  // bytes of a file that a server without ranges may send whole
 };

@@ -216,7 +216,7 @@ class HttpSource final : public Source {
     }
   }
 
-  // Gets the bytes of a run, and marks each block when it is complete, or all that are incomplete after a failure.
+  // Gets the bytes of a run. Marks each complete block as ready, and after an error the others as failed.
   void fetch_run(Run& run) const noexcept {
     std::size_t done = 0;
     try {

@@ -179,8 +179,8 @@ std::vector<std::string> list_warnings(const Model& model, const QuantizationCon
     warnings.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
   if (!misnamed.empty()) {
     warnings.push_back(fmt::format(
-        "{} is {}, which makes {} of the zero points of matrix {}, but sym is true, which makes them {}: sym is used",
-        format.key, format.name, format.is_version_1() ? middle + 1 : middle - 1, list_names(misnamed, 1), middle));
+        "{} is {}, so the zero points of matrix {} would be {}, but sym is true, so they are {}: sym is used",
+        format.key, format.name, list_names(misnamed, 1), format.is_version_1() ? middle + 1 : middle - 1, middle));
   }
   if (!not_symmetric.empty()) {
     warnings.push_back(

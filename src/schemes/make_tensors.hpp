@@ -163,8 +163,8 @@ struct BlockGrid {
 BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
 
 // Makes GroupParts::index for the groups of split_evenly() from the i32 or i64 tensor with that ending. Returns null if
-// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) for a number that is
-// not that of a group.
+// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) if it names a group
+// that does not exist.
 BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns, const EvenGroups& groups);
 
 // Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).

@@ -16,7 +16,7 @@
 namespace poise {
 
 // Names the direction of blocks: along the rows of a tensor, or along the columns of a matrix. With columns, the bytes
-// are those of the transposed matrix; llama.cpp stores GPT-2 so.
+// are those of the transposed matrix, as llama.cpp stores the matrices of GPT-2.
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
 // Requires: `type` is a row of list_block_types().

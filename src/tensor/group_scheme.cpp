@@ -252,7 +252,7 @@ class PartsCheck {
   const Tensor& tensor_;
   const GroupScheme& scheme_;
   std::uint64_t codes_;
-  std::uint64_t groups_;  // over all lanes
+  std::uint64_t groups_;  // the number of scales
 };
 
 // Sets fields that do not change any number to fixed values, so that operator== ignores them.

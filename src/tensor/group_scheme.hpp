@@ -2,8 +2,8 @@
 //
 //   value = (code - zero) * scale
 //
-// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes; both are
-// read into a GroupScheme. The parts are packed_weight, scales and, where the scheme has them, zeros.
+// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes. A
+// GroupScheme holds either. The parts are packed_weight, scales and, where the scheme has them, zeros.
 #pragma once
 
 #include <cstdint>

@@ -162,7 +162,7 @@ void expect_same_tensors(const Model& expected, const Model& found) {
 void Conformance::expect_directory_is_read(const Model& model) const {
   const support::Files files = support::written_files(model, format());
   for (const auto& [file, bytes] : files)
-    EXPECT_EQ(format().refusal_to_replace({file, "config.json"}), "")
+    EXPECT_EQ(format().explain_refusal({file, "config.json"}), "")
         << "a directory that has been written could not be replaced";
   const support::TemporaryDirectory directory;
   const Model reread = support::read(files, directory.path());

@@ -247,7 +247,7 @@ TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
                        return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", "I017\n0" + kAttack)}});
                      },
                      kAnywhere,
-                     "o.npy: Poise cannot follow a pickle to its end, as Python may: INT: a number with zeros"},
+                     "o.npy: Poise cannot follow a pickle to its end, but Python may: INT: a number with zeros"},
           VerifyCase{"pickles that break off are reported",
                      [] {
                        return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", "\x80\2]q")}});

@@ -839,9 +839,9 @@ class Tester:
                     texts = self.warnings_of(self.make("symmetric", quantization, tensors))
                     middle, other = 2 ** (bits - 1), 2 ** (bits - 1) + (1 if version == "gptq" else -1)
                     text = (
-                        f"checkpoint_format is {version}, which makes {other} of the zero points of matrix "
-                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: "
-                        "sym is used"
+                        f"checkpoint_format is {version}, so the zero points of matrix "
+                        f"model.layers.0.self_attn.q_proj and 6 more would be {other}, but sym is true, so they are "
+                        f"{middle}: sym is used"
                     )
                     agrees = less == (version == "gptq")
                     require(agrees != any(text in found for found in texts), f"{bits} {version} {less}: {texts}")

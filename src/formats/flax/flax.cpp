@@ -1,6 +1,5 @@
-// Reads flax_model.msgpack: one MessagePack item, nested maps with text keys whose leaves are arrays; the keys on the
-// way to an array are its name. flax.hpp has the form of arrays. Source: flax/serialization.py of
-// github.com/google/flax.
+// Reads flax_model.msgpack: one MessagePack item, nested maps with text keys and arrays. The keys that lead to an array
+// make its name. flax.hpp has the form of arrays. Source: flax/serialization.py of github.com/google/flax.
 #include "formats/registry.hpp"
 
 #include <unordered_set>
@@ -64,7 +63,7 @@ class FileReader {
     }
   }
 
-  // Returns the map under "params" if no other key has arrays: then their names need no prefix.
+  // Returns the map under "params" if no other key has arrays, because then names need no prefix.
   std::optional<Tree::Index> find_parameters() const {
     if (tree_[Tree::kRoot].kind != ItemKind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);

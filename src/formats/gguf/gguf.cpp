@@ -45,7 +45,7 @@ const Format kGguf = {
     .make_attribute = gguf::make_attribute,
     .edit = gguf::edit,
     .list_keys = gguf::list_keys,
-    .transposes = gguf::transposes,
+    .has_transposed_blocks = gguf::has_transposed_blocks,
     .read_adapter = gguf::read_adapter,
 };
 

@@ -30,7 +30,7 @@ std::string make_split_name(const std::string& prefix, std::uint64_t number, std
 std::optional<std::string> find_split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
 
 // Returns true if llama.cpp stores this matrix of the model transposed.
-bool transposes(const Model& model, std::string_view tensor);
+bool has_transposed_blocks(const Model& model, std::string_view tensor);
 
 // Returns a function that is true for the tensors that llama.cpp needs as float32: norms, other vectors and biases, if
 // it has the model's architecture. The function looks only at name and shape; prepare() still writes codes and float64

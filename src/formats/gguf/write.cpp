@@ -461,7 +461,7 @@ bool requires_output(const Model& model) {
   return architecture != nullptr && architecture->needs_output;
 }
 
-bool transposes(const Model& model, std::string_view tensor) {
+bool has_transposed_blocks(const Model& model, std::string_view tensor) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   const auto name = architecture == nullptr ? std::nullopt : find_gguf_name(*architecture, tensor);
   return name && name->change == Change::transposed && find_architecture(model) != nullptr;

@@ -253,8 +253,8 @@ class Directory {
 
   void add_text(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
-  // Adds the original files, which are all that is needed unless they have a tokenizer.model. Then, or if there are
-  // none, adds new files that are missing.
+  // Adds the original files. If there are none, or one is tokenizer.model, also adds new files for those that are
+  // missing.
   void add_tokenizer(const Vocabulary& vocabulary, const std::vector<DirectoryFile>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {

@@ -332,8 +332,8 @@ Elements classify_word(std::string_view word) {
   return std::string_view("?biufcSUaVMm").find(word[0]) != std::string_view::npos ? Elements::plain : Elements::unknown;
 }
 
-// Reads the literal of a type with fields: a list of (name, type) or (name, type, shape), where a name may be a pair
-// with a title, and a type a word, such a list, or (type, shape).
+// Reads the literal of a type with fields: a list of (name, type) or (name, type, shape). A name may also be a pair
+// (title, name). A type is a word, such a list, or (type, shape).
 class RecordFields : private LiteralCursor {
  public:
   explicit RecordFields(std::string_view text) : LiteralCursor(text) {}

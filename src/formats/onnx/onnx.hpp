@@ -119,7 +119,7 @@ struct TensorProto {
 TensorProto read_tensor_proto(Message message);
 // Appends a piece of a field. Throws invalid_file for more than 65536 pieces.
 void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
-// Reads a field of dimensions. Throws invalid_file for negative ones, and more than a model has.
+// Reads a field of dimensions. Throws invalid_file for a negative one, and for more than kMaxRank.
 void read_dims(Message& message, Shape& dims);
 
 // Finds the files in the model's directory that hold elements, and opens each once.
@@ -129,8 +129,8 @@ class ExternalFiles {
   ExternalFiles(const Input& model, const ReadOptions& options)
       : model_(model.path), has_folder_(model.has_folder), options_(options) {}
 
-  // Opens a file. Throws invalid_file if `name` is not a path inside the directory, or a link leads out of it;
-  // not_found, io.
+  // Opens a file. Throws invalid_file if `name` or a link leads out of the directory, or the file has hard links;
+  // unsupported if the model is in memory; not_found; io.
   const SourcePtr& open(const std::string& name);
   const std::map<std::string, SourcePtr>& opened() const { return opened_; }
 

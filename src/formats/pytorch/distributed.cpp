@@ -5,7 +5,7 @@
 //   __0_0.distcp    one file or several for each rank: archives of torch.save(), one after the other, each with the
 //                   tensor of a box
 //
-// Poise reads the fields of PyTorch's classes from the pickle alone. Tensors are assembled when they are read.
+// Poise reads the fields of PyTorch's classes from the pickle alone, and assembles a tensor when its bytes are read.
 // Source: torch/distributed/checkpoint/metadata.py and filesystem.py of PyTorch 2.9; the same classes of version 1.13
 // are in torch.distributed._shard.
 #include <algorithm>

@@ -175,7 +175,7 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// torch.load() reads a file that is also a tar archive as one, because its oldest files are tar archives.
+// If a file is also a tar archive, torch.load() reads the archive, because its oldest files are tar archives.
 constexpr std::string_view kIsTar =
     "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
     "the beginning";

@@ -396,10 +396,9 @@ std::int64_t TensorBuilder::read_zero_point(Id id) const {
 std::optional<Finding> TensorBuilder::describe_rounded_scales() const {
   if (rounded_ == 0) return std::nullopt;
   return Finding{Severity::warning,
-                 fmt::format("the scale{} of {} {} 64 bits: float32, in which PyTorch computes, takes "
-                             "{} place",
+                 fmt::format("the scale{} of {} {} 64 bits, and {} float32, in which PyTorch computes",
                              rounded_ == 1 ? "" : "s", format_count(rounded_, "quantized tensor"),
-                             rounded_ == 1 ? "has" : "have", rounded_ == 1 ? "its" : "their"),
+                             rounded_ == 1 ? "has" : "have", rounded_ == 1 ? "becomes" : "become"),
                  path_, first_rounded_};
 }
 
