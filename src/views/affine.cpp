@@ -28,39 +28,27 @@ void require_valid_codes(std::string_view tensor, const CodeFormat& format, std:
 }
 
 // Decodes the elements to float32. Reading throws invalid_file for an invalid scale or code.
-class DecodedBlob final : public FloatBlob {
- public:
-  explicit DecodedBlob(const Tensor& tensor)
-      : FloatBlob(tensor.elements()),
-        name_(tensor.name),
-        data_(tensor.require("data").blob),
-        dtype_(tensor.require("data").dtype),
-        layout_(tensor.layout) {}
-
-  bool seekable() const override { return data_->seekable(); }
-
- protected:
-  void compute_elements(std::uint64_t first, std::span<float> out) const override {
-    const Affine affine = layout_.affine()->get();
-    require_valid_scale(name_, affine);
-    const CodeFormat format = get_code_format(dtype_, affine);
+BlobPtr decode_affine(const Tensor& tensor) {
+  const Part& data = tensor.require("data");
+  // The layout keeps the scale, which may be known only after a first pass.
+  const auto compute = [name = tensor.name, dtype = data.dtype, layout = tensor.layout](
+                           const Blob& blob, std::span<const LoadedBlob> /*kept*/, std::uint64_t first,
+                           std::span<float> out) {
+    const Affine affine = layout.affine()->get();
+    require_valid_scale(name, affine);
+    const CodeFormat format = get_code_format(dtype, affine);
     const std::uint64_t begin = format.packed ? first / 2 : first;
     std::array<std::byte, kBlockSize + 1> bytes;
     const auto packed =
         std::span(bytes).first(static_cast<std::size_t>(format.count_bytes(first + out.size()) - begin));
-    data_->read(begin, packed);
-    require_valid_codes(name_, format, first, packed);
+    blob.read(begin, packed);
+    require_valid_codes(name, format, first, packed);
     std::array<std::int16_t, kBlockSize> codes;
     unpack_codes(format, first, packed, std::span(codes).first(out.size()));
     decode_codes(affine, std::span<const std::int16_t>(codes).first(out.size()), out);
-  }
-
- private:
-  std::string name_;
-  BlobPtr data_;
-  DType dtype_;
-  TensorLayout layout_;  // keeps the scale alive
-};
+  };
+  return make_float_blob(tensor.elements(), data.blob, {}, compute);
+}
 
 class PackedBlob final : public Blob {
  public:
@@ -147,7 +135,7 @@ const LayoutType layouts::affine = {
     .scheme_faults = find_affine_faults,
     .value_rules = make_affine_rules,
     .has_float_elements = [](const Tensor&) { return true; },
-    .elements = [](const Tensor& tensor) -> BlobPtr { return std::make_shared<DecodedBlob>(tensor); },
+    .elements = decode_affine,
     .stored_type = describe_affine_type,
     .is_stored_as = is_stored_as_affine,
     .same_scheme = [](const Tensor& a,

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "io/threads.hpp"
 #include "tensor/part_types.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
@@ -45,48 +44,30 @@ std::optional<std::uint64_t> count_block_scales(const Tensor& tensor) {
   return count;
 }
 
-class BlockScaledBlob final : public FloatBlob {
- public:
-  explicit BlockScaledBlob(const Tensor& tensor)
-      : FloatBlob(tensor.elements()),
-        data_(make_cast_blob(tensor.name, tensor.require("data").blob, tensor.require("data").dtype, tensor.elements(),
-                             DType::f32)),
-        scales_(tensor.require("scales").blob),
-        block_(get_block_scaled_shape(tensor)),
-        rows_(tensor.shape[tensor.shape.size() - 2]),
-        columns_(tensor.shape.back()) {
-    check_block_scaled(tensor);
-  }
-
-  bool seekable() const override { return data_->seekable(); }
-
- protected:
-  void compute_elements(std::uint64_t first, std::span<float> out) const override {
-    const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
-    data_->read(first * sizeof(float), std::as_writable_bytes(out));
-    const std::uint64_t across = ceil_div(columns_, block_.columns);
+BlobPtr make_block_scaled_elements(const Tensor& tensor) {
+  check_block_scaled(tensor);
+  const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
+  const std::uint64_t columns = tensor.shape.back();
+  const auto compute = [block = get_block_scaled_shape(tensor), rows, columns](
+                           const Blob& data, std::span<const LoadedBlob> kept, std::uint64_t first,
+                           std::span<float> out) {
+    data.read(first * sizeof(float), std::as_writable_bytes(out));
+    const std::uint64_t across = ceil_div(columns, block.columns);
     for (std::size_t i = 0; i < out.size();) {
-      const std::uint64_t column = (first + i) % columns_;
-      const std::uint64_t row = (first + i) / columns_;
-      const std::uint64_t block_row = row / rows_ * ceil_div(rows_, block_.rows) + row % rows_ / block_.rows;
-      const auto scale = scales->at<float>(block_row * across + column / block_.columns);
-      const std::uint64_t left = std::min(columns_ - column, block_.columns - column % block_.columns);
+      const std::uint64_t column = (first + i) % columns;
+      const std::uint64_t row = (first + i) / columns;
+      const std::uint64_t block_row = row / rows * ceil_div(rows, block.rows) + row % rows / block.rows;
+      const auto scale = kept[0].at<float>(block_row * across + column / block.columns);
+      const std::uint64_t left = std::min(columns - column, block.columns - column % block.columns);
       const std::size_t end = i + static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - i));
       for (; i < end; ++i) out[i] *= scale;
     }
-  }
-  void drop_caches() const override { kept_.release(); }
-
- private:
-  BlobPtr data_;  // the numbers as float32
-  BlobPtr scales_;
-  BlockShape block_;
-  std::uint64_t rows_;
-  std::uint64_t columns_;
-  LazyValue<const LoadedBlob> kept_;
-};
-
-BlobPtr make_block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
+  };
+  const Part& data = tensor.require("data");
+  return make_float_blob(tensor.elements(),
+                         make_cast_blob(tensor.name, data.blob, data.dtype, tensor.elements(), DType::f32),
+                         {tensor.require("scales").blob}, compute);
+}
 
 std::string describe_block_scaled_type(const Tensor& tensor) {
   const BlockShape& block = get_block_scaled_shape(tensor);

@@ -7,12 +7,11 @@
 // value = codebook[code] * scale.
 #include "views/groups.hpp"
 
-#include <vector>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "io/threads.hpp"
 #include "tensor/part_types.hpp"
 #include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
@@ -32,45 +31,21 @@ std::optional<TensorLayout> read_codebook(const Tensor& tensor, std::string_view
   return make_codebook_layout(require_positive_attribute(tensor, kBlock));
 }
 
-class CodebookBlob final : public FloatBlob {
- public:
-  explicit CodebookBlob(const Tensor& tensor)
-      : FloatBlob(tensor.elements()),
-        data_(tensor.require("data").blob),
-        codebook_(tensor.require("codebook").blob),
-        scales_(tensor.require("scales").blob),
-        block_(get_codebook_block(tensor)) {
-    check_codebook(tensor);
-  }
-
-  bool seekable() const override { return data_->seekable(); }
-
- protected:
-  void compute_elements(std::uint64_t first, std::span<float> out) const override {
-    const auto loaded = kept_.get([this] { return std::make_shared<const Loaded>(codebook_, scales_); });
-    std::vector<std::byte> bytes(static_cast<std::size_t>((first + out.size() + 1) / 2 - first / 2));
-    data_->read(first / 2, bytes);
+BlobPtr make_codebook_elements(const Tensor& tensor) {
+  check_codebook(tensor);
+  const auto compute = [block = get_codebook_block(tensor)](const Blob& data, std::span<const LoadedBlob> kept,
+                                                            std::uint64_t first, std::span<float> out) {
+    std::array<std::byte, kBlockSize / 2 + 1> bytes;
+    data.read(first / 2, std::span(bytes).first(static_cast<std::size_t>((first + out.size() + 1) / 2 - first / 2)));
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::uint64_t element = first + i;
       const auto pair = std::to_integer<unsigned>(bytes[static_cast<std::size_t>(element / 2 - first / 2)]);
-      out[i] = loaded->codebook.at<float>(pair >> 4 * (element % 2) & 15U) * loaded->scales.at<float>(element / block_);
+      out[i] = kept[0].at<float>(pair >> 4 * (element % 2) & 15U) * kept[1].at<float>(element / block);
     }
-  }
-  void drop_caches() const override { kept_.release(); }
-
- private:
-  struct Loaded {
-    Loaded(const BlobPtr& book, const BlobPtr& factors) : codebook(book), scales(factors) {}
-    LoadedBlob codebook;
-    LoadedBlob scales;
   };
-
-  BlobPtr data_;
-  BlobPtr codebook_;
-  BlobPtr scales_;
-  std::uint64_t block_;
-  LazyValue<const Loaded> kept_;
-};
+  return make_float_blob(tensor.elements(), tensor.require("data").blob,
+                         {tensor.require("codebook").blob, tensor.require("scales").blob}, compute);
+}
 
 // Returns the rules for values: the last high half is zero if the number of elements is odd.
 ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
@@ -79,7 +54,6 @@ ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
   return rules;
 }
 
-BlobPtr make_codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
 std::string describe_codebook_type(const Tensor& tensor) {
   return fmt::format("codebook4:{}", get_codebook_block(tensor));
 }

@@ -14,6 +14,28 @@ bool has_infinity(const Part& part) {
   return may_have && has_number(part, [](float number) { return std::isinf(number); });
 }
 
+class FunctionBlob final : public FloatBlob {
+ public:
+  FunctionBlob(std::uint64_t elements, BlobPtr data, std::vector<BlobPtr> kept, ComputeElements compute)
+      : FloatBlob(elements), data_(std::move(data)), kept_(std::move(kept)), compute_(std::move(compute)) {}
+
+  bool seekable() const override { return data_->seekable(); }
+
+ protected:
+  void compute_elements(std::uint64_t first, std::span<float> out) const override {
+    const auto loaded =
+        loaded_.get([this] { return std::make_shared<const std::vector<LoadedBlob>>(kept_.begin(), kept_.end()); });
+    compute_(*data_, *loaded, first, out);
+  }
+  void drop_caches() const override { loaded_.release(); }
+
+ private:
+  BlobPtr data_;
+  std::vector<BlobPtr> kept_;
+  ComputeElements compute_;
+  LazyValue<const std::vector<LoadedBlob>> loaded_;
+};
+
 class FiniteBlob final : public Blob {
  public:
   FiniteBlob(std::string what, BlobPtr numbers, std::vector<Part> inputs)
@@ -52,6 +74,10 @@ class FiniteBlob final : public Blob {
 };
 
 }  // namespace
+
+BlobPtr make_float_blob(std::uint64_t elements, BlobPtr data, std::vector<BlobPtr> kept, ComputeElements compute) {
+  return std::make_shared<FunctionBlob>(elements, std::move(data), std::move(kept), std::move(compute));
+}
 
 bool has_number(const Part& part, bool (*is_wanted)(float)) {
   const auto stream = part.blob->stream();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -107,6 +108,15 @@ class FloatBlob : public Blob {
  private:
   std::uint64_t elements_;
 };
+
+// Computes the elements of a tensor from `first` on, at most kBlockSize of them. `data` is the part that is read in
+// order, `kept` has other parts in memory.
+using ComputeElements =
+    std::function<void(const Blob& data, std::span<const LoadedBlob> kept, std::uint64_t first, std::span<float> out)>;
+
+// Returns elements as float32 numbers, which are computed when they are read. The bytes of `kept` stay in memory from
+// the first read until the last element has been read. Requires: as FloatBlob.
+BlobPtr make_float_blob(std::uint64_t elements, BlobPtr data, std::vector<BlobPtr> kept, ComputeElements compute);
 
 // Computes bytes that lose information, and measures the loss. `Loss` can be added up: CastStats, QuantizationError.
 template <typename Loss>

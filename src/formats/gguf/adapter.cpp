@@ -189,34 +189,21 @@ class AdapterReader {
 
 constexpr double kMostAlpha = static_cast<double>(std::numeric_limits<float>::max());
 
-// Computes float32 numbers times a factor.
-class ScaledBlob final : public FloatBlob {
- public:
-  ScaledBlob(const Tensor& tensor, float factor)
-      : FloatBlob(tensor.elements()),
-        name_(tensor.name),
-        numbers_(make_dense_blob(tensor, DType::f32)),
-        factor_(factor) {}
-
-  bool seekable() const override { return numbers_->seekable(); }
-
- protected:
-  void compute_elements(std::uint64_t first, std::span<float> out) const override {
-    numbers_->read(first * sizeof(float), std::as_writable_bytes(out));
+// Returns float32 numbers times a factor.
+BlobPtr scale_numbers(const Tensor& tensor, float factor) {
+  const auto compute = [name = tensor.name, factor](const Blob& numbers, std::span<const LoadedBlob> /*kept*/,
+                                                    std::uint64_t first, std::span<float> out) {
+    numbers.read(first * sizeof(float), std::as_writable_bytes(out));
     for (float& number : out) {
       const bool was_finite = std::isfinite(number);
-      number *= factor_;
+      number *= factor;
       if (was_finite && !std::isfinite(number))
         throw Error(ErrorKind::unsupported,
-                    fmt::format("tensor {}: a number times {} is too large for float32", name_, factor_));
+                    fmt::format("tensor {}: a number times {} is too large for float32", name, factor));
     }
-  }
-
- private:
-  std::string name_;
-  BlobPtr numbers_;
-  float factor_;
-};
+  };
+  return make_float_blob(tensor.elements(), make_dense_blob(tensor, DType::f32), {}, compute);
+}
 
 // Holds the thin matrices of one of llama.cpp's tensors: one pair, or one for each expert.
 struct Pairs {
@@ -324,7 +311,7 @@ class AdapterMaker {
       throw Error(ErrorKind::unsupported, fmt::format("{}: its alpha is {}, which is too large for float32 next to {}",
                                                       matrix.name, compute_alpha(matrix), alpha_));
     const auto factor = static_cast<float>(ratio);
-    if (factor != 1) left = make_dense(left.name, left.shape, DType::f32, std::make_shared<ScaledBlob>(left, factor));
+    if (factor != 1) left = make_dense(left.name, left.shape, DType::f32, scale_numbers(left, factor));
     Pairs& pairs = pairs_[name.name];
     if (pairs.by_expert.empty()) order_.push_back(name.name);
     pairs.is_stack = name.expert.has_value();
