@@ -129,8 +129,8 @@ Memory read_packed(const Elements& elements) {
 
 // ---- the buffer protocol ----
 
-// Returns the letters of Python's module struct for a type; null for types without letters.
-const char* find_struct_letter(DType dtype) {
+// Returns the letters of the buffer protocol for a type; null for types without letters.
+const char* find_buffer_letters(DType dtype) {
   switch (dtype) {
     case DType::f64: return "d";
     case DType::f32: return "f";
@@ -166,7 +166,7 @@ int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
   try {
     const HeldElements held = py::cast<const Elements&>(py::handle(self)).hold();
     const auto dtype = held.dtype();
-    const char* const format = dtype ? find_struct_letter(*dtype) : nullptr;
+    const char* const format = dtype ? find_buffer_letters(*dtype) : nullptr;
     auto placed = format == nullptr ? std::nullopt : held.find_mapped();
     if (!placed)
       return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");

@@ -37,7 +37,8 @@ struct BlockType {
 
   // Encodes rows with the results of ggml_quantize_chunk(), byte by byte, except for blocks of iq3_s that have a group
   // of zeros before other numbers: ggml puts the codes of later groups in the wrong places. Numbers that are not finite
-  // give undefined blocks, but no undefined behaviour: callers reject them first. Null: Poise does not write the type.
+  // produce undefined blocks, but no undefined behaviour; callers reject them first. Null: Poise does not write the
+  // type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
   // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte

@@ -63,7 +63,7 @@ void GateWithGeluTanh(float* gate, const float* up, std::size_t count) {
 void ApplyClampedSwiglu(float* gate, const float* up, std::size_t count) {
   const auto most = hn::Set(Floats(), kClampedLimit);
   Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
-    // NaN stays: comparisons with it are false.
+    // NaN stays NaN, because comparisons with NaN are false.
     const auto up_to_most = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Gt(number, most), most, number); };
     const auto clamped = up_to_most(LoadOther(up, i, count));
     const auto other = hn::IfThenElse(hn::Lt(clamped, hn::Neg(most)), hn::Neg(most), clamped);

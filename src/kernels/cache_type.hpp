@@ -76,7 +76,7 @@ struct CacheTypeRow {
   std::size_t code_bytes() const { return info(code).bits / 8; }
   // Returns how many scales a head of `size` numbers has.
   std::size_t count_scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
-  // Returns the bytes of kBlockPositions heads of `size` numbers, with their scales: a multiple of 64.
+  // Returns how many bytes kBlockPositions heads of `size` numbers take, with their scales: a multiple of 64.
   std::size_t block_bytes(std::size_t size) const {
     return kBlockPositions * (size * code_bytes() + count_scales(size) * sizeof(float));
   }

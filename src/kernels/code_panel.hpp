@@ -94,13 +94,13 @@ struct CodeLayout {
   //   words, tiled   [2, kCodeTokens, step]: the upper bytes, then the lower bytes
   //   rounded        int16 [step / 2, kCodeTokens, 2]
   std::size_t integer_bytes() const { return (integers == PanelIntegers::bytes ? 1 : 2) * step * kCodeTokens; }
-  // Returns the bytes of a row in a step of a panel for vectors.
+  // Returns how many bytes a row has in a step of a panel for vectors.
   std::size_t row_bytes() const { return (integers == PanelIntegers::rounded ? 2 : 1) * step; }
   // Returns the largest number of columns of a panel. Rounded numbers take two bytes, so their panels have half as many
   // columns in the same memory.
   std::size_t block_columns() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
-  // Returns the bytes of a step for kCodeTokens tokens. After the integers come three arrays with a number of 32 bits
-  // for each token: -offset * (the sum of its integers), their scale, and scale * sum. Padding comes last.
+  // Returns how many bytes a step of kCodeTokens tokens has. After the integers come three arrays with a number of 32
+  // bits for each token: -offset * (the sum of its integers), their scale, and scale * sum. Padding comes last.
   std::size_t step_bytes() const { return integer_bytes() + 128; }
   std::size_t count_groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
   std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }
@@ -114,8 +114,8 @@ struct CodeLayout {
   }
 };
 
-// Returns how many columns share a scale in panels of a matrix, up to `most`; 0 if it cannot become panels on this
-// processor.
+// Returns how many columns share a scale in panels of a matrix, up to `most`; 0 if the matrix cannot become panels on
+// this processor.
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most);
 
 // Returns the layout of x for products with a matrix as panels. The step is 0 if this processor multiplies the matrix

@@ -142,7 +142,7 @@ class KernelInput {
     // sum. Each number is there four times, once for each of four rows.
     const float* get_scales(std::size_t t) const { return scales.data() + t * sums_stride; }
     const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
-    // Each function returns one number for each kByteBlock columns of a token: the scale, or the sum.
+    // Each function returns one number for each kByteBlock columns of a token: the scale, or the sum of x.
     const float* get_block_scales(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
     const float* get_block_sums(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
     // Returns the sums of the integers of each 16 columns.

@@ -66,7 +66,8 @@ struct Load4Bytes : Scaled {
   }
 };
 
-// Requires: rows begin on whole bytes.
+// Requires: each row begins with a whole byte.
+
 template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;

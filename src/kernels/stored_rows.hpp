@@ -8,7 +8,7 @@ namespace poise {
 
 struct BlockType;  // codec/block_type.hpp
 
-// Names a range [first, last) of rows, tokens or blocks.
+// Describes a range [first, last) of rows, tokens or blocks.
 struct IndexRange {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -46,7 +46,7 @@ enum class Storage : std::uint8_t {
 };
 
 // Refers to a matrix whose rows are stored one after the other, without gaps. Integer codes stand for code * scale +
-// offset. Groups are within rows. Their size divides the number of columns; both are multiples of 16.
+// offset. No group crosses rows. The size of groups divides the number of columns; both are multiples of 16.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;

@@ -26,7 +26,7 @@ struct TileLayout {
 
   std::size_t block_columns() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
   std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }
-  // Returns the columns of a block, padded to whole tiles.
+  // Returns how many columns a block has, padded to whole tiles.
   std::size_t count_columns(std::size_t b) const {
     const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
     return std::min(block_columns(), (columns - b * block_columns() + whole - 1) / whole * whole);
@@ -38,7 +38,7 @@ struct TileLayout {
   std::size_t number_bytes(std::size_t b) const {
     return (parts == 0 ? 2 : 2 * parts) * count_columns(b) * kTileTokens;
   }
-  // Returns the bytes of a group of tokens in a block. CodeFactors follow integers.
+  // Returns how many bytes a group of tokens has in a block. CodeFactors follow integers.
   std::size_t group_bytes(std::size_t b) const;
   // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
   // all.
@@ -80,7 +80,7 @@ void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, s
                       std::size_t step);
 
 // Computes sums [kTileRows, kTileTokens] += scale * (256 * upper + lower + start), with the scale and start of each
-// token. If is_first, sets the sums instead. The scale of the weights is applied later.
+// token. If is_first, sets the sums instead. scale_sums() applies the scale of the weights later.
 void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                    float* sums);
 

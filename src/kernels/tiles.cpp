@@ -21,8 +21,8 @@ static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * 
 constexpr std::size_t kSumsOfTile = kRowsOfTile * kSumsOfRow;
 static_assert(kTileSums == 2 * kSumsOfTile);
 
-// Names a part of the weights and a part of x. The table has the pairs to multiply where both have three parts,
-// smallest products first.
+// Describes a pair to multiply: a part of the weights and a part of x. If both have three parts, the table has the
+// pairs, smallest products first.
 struct TilePair {
   std::size_t weights;
   std::size_t x;

@@ -17,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 constexpr std::size_t kElements = 256;
 constexpr std::size_t kEight = kElements / 8;  // numbers with a byte of signs
 
-// Names the points that are chosen again when the scale is known.
+// States which points to choose again when the scale is known.
 enum class Again : std::uint8_t { all, off_grid, all_if_off_grid };
 
 // Describes a type. Level l stands for the number 2 * l + 1, so the greatest one is 2 * levels - 1.

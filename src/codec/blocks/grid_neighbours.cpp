@@ -113,7 +113,7 @@ GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size
 
 }  // namespace
 
-// The numbers of distances are ggml's choices.
+// The numbers of distances, 1 to 3, are ggml's choices.
 
 const GridNeighbours& get_iq2_xxs_neighbours() {
   static const GridNeighbours all = find_neighbours(kGridIq2Xxs, 2);

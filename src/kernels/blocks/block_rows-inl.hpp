@@ -152,7 +152,7 @@ HWY_INLINE void PassMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, 
   });
 }
 
-// Names scales [first, first + count) of rows [row, row + 4). Row last - 1 replaces rows from `last` on.
+// Refers to scales [first, first + count) of rows [row, row + 4). Row last - 1 replaces rows from `last` on.
 struct ScalesApart {
   std::size_t row;
   std::size_t last;

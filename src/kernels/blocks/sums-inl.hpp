@@ -49,7 +49,7 @@ constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
-// Names rows [row, row + 4). Row last - 1 replaces rows from `last` on.
+// Refers to rows [row, row + 4). Row last - 1 replaces rows from `last` on.
 struct FourRowsOf {
   FourBytes bytes;
   std::size_t row;
