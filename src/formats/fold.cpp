@@ -90,7 +90,7 @@ Model leave_out_other_scales(Model model) {
     scales.insert(name);
   }
   if (scales.empty()) return model;
-  std::string warning = schemes::describe_left_out(first, scales.size());
+  std::string warning = schemes::format_left_out_warning(first, scales.size());
   return leave_out_tensors(scales, std::move(model), std::move(warning));
 }
 
@@ -128,7 +128,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
   return model;
 }
 
-std::optional<Model> fold_for_numbers(const Model& model) {
+std::optional<Model> fold_remaining_parts(const Model& model) {
   std::optional<Model> parts = merge_quantized_parts(model);
   std::optional<Model> scaled = fold_comfy_ui(parts ? *parts : model);
   return scaled ? std::move(scaled) : std::move(parts);

@@ -27,6 +27,6 @@ Model fold_directory(Model model, const std::filesystem::path& path, std::string
 // Folds the parts that open() has left: those of a model that was opened `raw` or made by a program, and the scaled
 // numbers of ComfyUI's files. Call it if the numbers are needed, or if the output's format holds no parts. Returns
 // std::nullopt if there are no parts. Throws what merge_quantized_parts() throws.
-std::optional<Model> fold_for_numbers(const Model& model);
+std::optional<Model> fold_remaining_parts(const Model& model);
 
 }  // namespace poise

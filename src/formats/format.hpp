@@ -235,7 +235,7 @@ bool holds_layout(const Format& format, const LayoutType& type);
 
 // Returns the findings of Format::find_dangerous_code of all formats, except those in `known`. An error of a format's
 // reader becomes a finding. Throws io.
-std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known);
+std::vector<Finding> find_dangerous_code_in_file(const SourcePtr& source, std::span<const Finding> known);
 
 // Returns all formats, in the order of the checks.
 std::span<const Format* const> list_all_formats();

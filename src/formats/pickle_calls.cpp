@@ -81,7 +81,7 @@ std::optional<CallRule> find_call_rule(std::string_view name) {
   return row == kCallRules.end() ? std::nullopt : std::optional(*row);
 }
 
-std::string name_canonical_global(const Pickle& pickle, Id id) {
+std::string find_canonical_name(const Pickle& pickle, Id id) {
   return pickle.kind(id) == Kind::global ? canonicalize_name(make_full_name(pickle.global(id))) : std::string();
 }
 
@@ -90,7 +90,7 @@ bool is_empty_mapping(const Pickle& pickle, Id id) {
   if (pickle.kind(id) == Kind::dict) return pickle.items(id).empty();
   if (pickle.kind(id) != Kind::call) return false;
   const Call& call = pickle.call(id);
-  return name_called_function(pickle, id) == "collections.OrderedDict" && pickle.items(call.arguments).empty() &&
+  return find_function_name(pickle, id) == "collections.OrderedDict" && pickle.items(call.arguments).empty() &&
          call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
 }
 
@@ -200,17 +200,18 @@ std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& cal
   return std::nullopt;
 }
 
-bool is_type(const Pickle& pickle, Id id) { return name_called_function(pickle, id) == "numpy.dtype"; }
+bool is_numpy_type(const Pickle& pickle, Id id) { return find_function_name(pickle, id) == "numpy.dtype"; }
 
 // Returns true for a tuple (version, shape, type, order, data). The oldest files have no version.
 bool is_array_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple) return false;
   const std::span<const Id> parts = pickle.items(state);
-  return (parts.size() == 5 && is_type(pickle, parts[2])) || (parts.size() == 4 && is_type(pickle, parts[1]));
+  return (parts.size() == 5 && is_numpy_type(pickle, parts[2])) ||
+         (parts.size() == 4 && is_numpy_type(pickle, parts[1]));
 }
 
 bool is_field_dict(const Pickle& pickle, Id state) {
-  return pickle.kind(state) == Kind::dict || name_called_function(pickle, state) == "collections.OrderedDict";
+  return pickle.kind(state) == Kind::dict || find_function_name(pickle, state) == "collections.OrderedDict";
 }
 
 // Checks all calls of a pickle.
@@ -235,9 +236,9 @@ class CallCheck {
 
   void check_call(Id id) {
     const Call& call = pickle_.call(id);
-    const std::string name = name_canonical_global(pickle_, call.function);
+    const std::string name = find_canonical_name(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
-    if (!is_expected(name)) return;  // list_unexpected_globals() reports it
+    if (!is_expected_global(name)) return;  // list_unexpected_globals() reports it
     const auto rule = find_call_rule(name);
     if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
@@ -268,7 +269,7 @@ class CallCheck {
   std::optional<std::string> find_argument_fault(std::string_view name, const Call& call) const {
     const std::span<const Id> arguments = pickle_.items(call.arguments);
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
-    const std::string first_name = name_canonical_global(pickle_, first);
+    const std::string first_name = find_canonical_name(pickle_, first);
     if (name == kRebuildType) {
       // The first argument is a function, whose own arguments are in a tuple. No check sees this call, so the function
       // must be one that does not call its arguments.
@@ -282,9 +283,9 @@ class CallCheck {
     } else if (name.ends_with("multiarray._reconstruct")) {
       if (first_name != "numpy.ndarray") return "with another class than numpy.ndarray";
     } else if (name.ends_with("multiarray.scalar")) {
-      if (!is_type(pickle_, first)) return "without a type of NumPy";
+      if (!is_numpy_type(pickle_, first)) return "without a type of NumPy";
     } else if (name.ends_with("numeric._frombuffer")) {
-      if (arguments.size() < 2 || !is_type(pickle_, arguments[1])) return "without a type of NumPy";
+      if (arguments.size() < 2 || !is_numpy_type(pickle_, arguments[1])) return "without a type of NumPy";
     }
     return std::nullopt;
   }
@@ -299,7 +300,7 @@ class CallCheck {
 
 bool is_allowed_function(std::string_view name) { return find_call_rule(name).has_value(); }
 
-std::string name_called_function(const Pickle& pickle, Id id) {
+std::string find_function_name(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};
   const Id function = pickle.call(id).function;
   return pickle.kind(function) == Kind::global ? make_full_name(pickle.global(function)) : std::string();
@@ -321,16 +322,16 @@ std::optional<std::string> find_tensor_change(const Pickle& pickle, Id id) {
   if (!call.keywords.empty()) return "it is made with keyword arguments";
   if (call.state && !is_empty_mapping(pickle, *call.state) && !is_tensor_state(pickle, *call.state))
     return "it gets a state that changes it";
-  const std::string name = name_called_function(pickle, id);
+  const std::string name = find_function_name(pickle, id);
   const std::span<const Id> arguments = pickle.items(call.arguments);
   if (auto change = find_argument_change(pickle, name, arguments)) return change;
   // The first and third argument are the function and the arguments of another call.
   if (name != kRebuildType || arguments.size() < 3 || pickle.kind(arguments[2]) != Kind::tuple) return std::nullopt;
-  return find_argument_change(pickle, name_canonical_global(pickle, arguments[0]), pickle.items(arguments[2]));
+  return find_argument_change(pickle, find_canonical_name(pickle, arguments[0]), pickle.items(arguments[2]));
 }
 
 bool has_attributes(const Pickle& pickle, Id id) {
-  const auto extras = std::ranges::find(kExtras, name_called_function(pickle, id), &Extras::name);
+  const auto extras = std::ranges::find(kExtras, find_function_name(pickle, id), &Extras::name);
   if (extras == kExtras.end()) return false;
   const Id attributes = find_argument(pickle.items(pickle.call(id).arguments), extras->attributes);
   const bool is_pair = pickle.kind(attributes) == Kind::tuple;

@@ -54,7 +54,7 @@ bool is_allowed_function(std::string_view name);
 
 // Returns the full name of the function that a call calls; empty for objects that are not calls, and for a function
 // that the pickle makes itself.
-std::string name_called_function(const pickle::Pickle& pickle, pickle::Id id);
+std::string find_function_name(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that ordinary checkpoints do not make, even if they may name its function: a call of
 // an object or type that the pickle makes; an argument that the function calls, and that torch's weights_only does not

@@ -159,7 +159,7 @@ bool gets_only_enumerators(const pickle::Pickle& pickle) {
   for (pickle::Id id = 0; id < pickle.count_objects(); ++id) {
     if (pickle.kind(id) != pickle::Kind::call) continue;
     const pickle::Call& call = pickle.call(id);
-    if (canonicalize_name(name_called_function(pickle, id)) != kGetAttribute) continue;
+    if (canonicalize_name(find_function_name(pickle, id)) != kGetAttribute) continue;
     const std::span<const pickle::Id> arguments = pickle.items(call.arguments);
     const bool is_enumerator = arguments.size() == 2 && pickle.kind(arguments[0]) == pickle::Kind::global &&
                                make_full_name(pickle.global(arguments[0])).ends_with("MEM_FORMAT_ENCODING") &&
@@ -187,7 +187,7 @@ bool is_checkpoint_class(std::string_view name) {
   });
 }
 
-bool is_expected(std::string_view name) {
+bool is_expected_global(std::string_view name) {
   const std::string full = canonicalize_name(name);
   const auto has_name = [&](std::span<const std::string_view> names) {
     return std::ranges::find(names, full) != names.end();
@@ -213,7 +213,8 @@ std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const
   pickle::Id last = pickle::kNone;
   for (const pickle::Id id : pickle.list_globals()) {
     const std::string name = make_full_name(pickle.global(id));
-    if (is_expected(name) || (canonicalize_name(name) == kGetAttribute && gets_only_enumerators(pickle))) continue;
+    if (is_expected_global(name) || (canonicalize_name(name) == kGetAttribute && gets_only_enumerators(pickle)))
+      continue;
     if (findings.size() == kMostNames) {
       ++more;
       last = id;

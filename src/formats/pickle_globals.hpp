@@ -31,13 +31,13 @@ bool is_checkpoint_class(std::string_view name);
 
 // Returns true for names that checkpoints usually need. Importing them is harmless, and so is calling them as far as
 // find_unsafe_calls() allows it. SECURITY.md compares them with those of torch.load(weights_only=True).
-bool is_expected(std::string_view name);
+bool is_expected_global(std::string_view name);
 
-// Returns the effect of a function or class that is_expected() rejects, for messages: "runs commands", "imports
+// Returns the effect of a function or class that is_expected_global() rejects, for messages: "runs commands", "imports
 // modules", ...; empty if unknown.
 std::string_view describe_danger(std::string_view name);
 
-// Returns an error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.
+// Returns an error for each name in a pickle that is_expected_global() rejects, up to 100, and one for all others.
 std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

@@ -171,7 +171,7 @@ std::span<const Format* const> list_all_formats() { return kFormats; }
 
 std::span<const FormatInfo> formats() { return list_infos(); }
 
-std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known) {
+std::vector<Finding> find_dangerous_code_in_file(const SourcePtr& source, std::span<const Finding> known) {
   std::vector<Finding> findings;
   const auto add = [&](Finding finding) {
     // A reader's error and a finding about the same step of a pickle differ only in the words before its description.

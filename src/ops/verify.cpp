@@ -363,7 +363,7 @@ class ModelCheck {
 // Reports code in a file that other programs load as a pickle, if the reader of its format does not look for code.
 void add_code_findings(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
-  std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
+  std::ranges::move(find_dangerous_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
 // Reports code in a file that Poise cannot open as a model, because other programs may still load it.

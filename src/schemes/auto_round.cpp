@@ -59,7 +59,7 @@ void require_known_variant(const QuantizationConfig& config) { (void)find_storag
 bool is_expression(std::string_view name) { return name.find_first_of("*+?^$()[]{}|\\") != std::string_view::npos; }
 
 // Returns the settings of a matrix with the keys of GPTQ's and AWQ's configurations.
-Attributes describe_settings(const std::string& matrix, const QuantizationConfig& config, Storage storage) {
+Attributes make_settings(const std::string& matrix, const QuantizationConfig& config, Storage storage) {
   Attributes settings = {{"bits", Value()},
                          {"group_size", Value()},
                          {"sym", Value()},
@@ -93,7 +93,7 @@ Attributes describe_settings(const std::string& matrix, const QuantizationConfig
 Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Storage storage = find_storage(config);
   if (storage == Storage::parts) matrix.fail("it has codes in words, but packing_format names a storage without them");
-  const Attributes settings = describe_settings(matrix.name(), config, storage);
+  const Attributes settings = make_settings(matrix.name(), config, storage);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
   const QuantizationConfig described(settings);
   scheme.require_known_variant(described);
@@ -107,7 +107,7 @@ std::vector<std::string> list_warnings(const Model& model, const QuantizationCon
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
   std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // matrices by their settings as JSON
   for (const std::string& matrix : matrices) {
-    Attributes settings = describe_settings(matrix, config, storage);
+    Attributes settings = make_settings(matrix, config, storage);
     auto& group = groups[to_json(Value(settings))];
     group.first = std::move(settings);
     group.second.push_back(matrix);

@@ -88,7 +88,7 @@ const QuantizationScheme kDescribed = {
 
 }  // namespace schemes::comfy_ui
 
-std::optional<Model> describe_comfy_modules(const Model& model) {
+std::optional<Model> add_comfy_tensors(const Model& model) {
   constexpr std::string_view kKey = "_quantization_metadata";
   const auto* text = model.attributes.get_if<std::string>(kKey);
   const auto is_marker = [](const Tensor& tensor) { return tensor.name.ends_with(schemes::comfy_ui::kMarker); };

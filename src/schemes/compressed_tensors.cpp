@@ -215,8 +215,8 @@ std::optional<BlockGrid> find_group_grid(const MatrixParts& matrix, const Tensor
 }
 
 // Returns the blocks of the matrix that share a scale: blocks, groups of columns, rows, or the whole matrix.
-BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
-                    const QuantizationConfig& config, const Descriptions& described) {
+BlockGrid find_scale_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
+                          const QuantizationConfig& config, const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
   if (const auto grid = find_group_grid(matrix, scales, shape, described)) return *grid;
   if (scales.elements() == 1) return {1, 1, shape[0], shape[1]};
@@ -254,7 +254,7 @@ Scales read_scales(const MatrixParts& matrix, const Shape& shape, const Quantiza
   const Tensor& scales = matrix.require(".weight_scale");
   const Part& data = matrix.require_data(scales, kScaleTypes);
   Scales result;
-  result.grid = find_grid(matrix, scales, shape, config, described);
+  result.grid = find_scale_grid(matrix, scales, shape, config, described);
   result.groups = split_evenly(shape[1], std::min(result.grid.across, shape[1]));
   result.shape = {shape[0], shape[1] / result.groups.size};
   result.part = make_part("scales", data.dtype, spread_numbers(data.blob, data.dtype, result.grid, result));
@@ -343,7 +343,7 @@ BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenG
   matrix.require_shape(*index, {columns});
   const LoadedBlob loaded(data.blob);
   if (std::ranges::all_of(loaded.bytes(), [](std::byte byte) { return byte == std::byte{0xff}; })) return nullptr;
-  return make_index(matrix, kIndex, columns, groups);
+  return make_group_index(matrix, kIndex, columns, groups);
 }
 
 Shape read_shape(const MatrixParts& matrix, const Tensor& packed) {
@@ -426,7 +426,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
   const F8Matrix f8(matrix, ".weight_scale");
   const BlockGrid grid =
-      find_grid(matrix, f8.scales, f8.weight.shape, config, find_descriptions(matrix, config, kEight));
+      find_scale_grid(matrix, f8.scales, f8.weight.shape, config, find_descriptions(matrix, config, kEight));
   return f8.make_tensor(grid.down, grid.across);
 }
 

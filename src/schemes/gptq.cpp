@@ -237,7 +237,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                make_code_numbers_blob(
                    {.words = zero_words.blob, .rows = groups.count, .columns = out, .bits = bits, .add = added},
                    MatrixOrder::transposed))),
-       .index = make_index(matrix, ".g_idx", in, groups)});
+       .index = make_group_index(matrix, ".g_idx", in, groups)});
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class ListedModules {
 
 }  // namespace
 
-std::string describe_left_out(std::string_view first, std::size_t count) {
+std::string format_left_out_warning(std::string_view first, std::size_t count) {
   return fmt::format("tensor {}{} is left out: it scales activations, which Poise does not quantize", first,
                      format_more(count - 1));
 }
@@ -298,8 +298,8 @@ BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const 
                            {.shape = shape, .strides = {repeated_bytes, std::int64_t{item}}, .item_bytes = item});
 }
 
-BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
-                   const EvenGroups& groups) {
+BlobPtr make_group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
+                         const EvenGroups& groups) {
   const Tensor* tensor = matrix.find(ending);
   if (tensor == nullptr) return nullptr;
   const Part& data = matrix.require_data(*tensor, {DType::i32, DType::i64});

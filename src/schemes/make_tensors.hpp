@@ -24,7 +24,7 @@ inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
      ".prob_zero_point",  ".scale_input"});
 
 // Returns the warning that `count` such tensors, the first one called `first`, are left out.
-std::string describe_left_out(std::string_view first, std::size_t count);
+std::string format_left_out_warning(std::string_view first, std::size_t count);
 
 // Throws unsupported (without path) for a quant_algo of ModelOpt that no scheme reads.
 void require_known_algorithm(const QuantizationConfig& config);
@@ -165,7 +165,8 @@ BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const 
 // Makes GroupParts::index for the groups of split_evenly() from the i32 or i64 tensor with that ending. Returns null if
 // the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) if it names a group
 // that does not exist.
-BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns, const EvenGroups& groups);
+BlobPtr make_group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
+                         const EvenGroups& groups);
 
 // Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
 std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key);

@@ -48,7 +48,7 @@ Tensor fold_8_bits(const MatrixParts& matrix, const QuantizationConfig& config) 
   return make_mx_tensor(matrix, weight.shape, data, matrix.require(".weight_scale"));
 }
 
-constexpr QuantizationScheme make_4_bits(std::string_view title, std::string_view method) {
+constexpr QuantizationScheme make_4_bit_scheme(std::string_view title, std::string_view method) {
   return {.title = title,
           .method = method,
           .marker = ".weight_packed",
@@ -59,7 +59,7 @@ constexpr QuantizationScheme make_4_bits(std::string_view title, std::string_vie
           .fold = fold_4_bits};
 }
 
-constexpr QuantizationScheme make_8_bits(std::string_view title, std::string_view method) {
+constexpr QuantizationScheme make_8_bit_scheme(std::string_view title, std::string_view method) {
   return {.title = title,
           .method = method,
           .marker = ".weight_scale",
@@ -73,9 +73,11 @@ constexpr QuantizationScheme make_8_bits(std::string_view title, std::string_vie
 
 }  // namespace
 
-const QuantizationScheme kCompressed4Bit = make_4_bits("compressed-tensors mxfp4-pack-quantized", "compressed-tensors");
-const QuantizationScheme kCompressed8Bit = make_8_bits("compressed-tensors mxfp8-quantized", "compressed-tensors");
-const QuantizationScheme kAutoRound4Bit = make_4_bits("AutoRound MXFP4", kAutoRound);
-const QuantizationScheme kAutoRound8Bit = make_8_bits("AutoRound MXFP8", kAutoRound);
+const QuantizationScheme kCompressed4Bit =
+    make_4_bit_scheme("compressed-tensors mxfp4-pack-quantized", "compressed-tensors");
+const QuantizationScheme kCompressed8Bit =
+    make_8_bit_scheme("compressed-tensors mxfp8-quantized", "compressed-tensors");
+const QuantizationScheme kAutoRound4Bit = make_4_bit_scheme("AutoRound MXFP4", kAutoRound);
+const QuantizationScheme kAutoRound8Bit = make_8_bit_scheme("AutoRound MXFP8", kAutoRound);
 
 }  // namespace poise::schemes::mx

@@ -59,7 +59,7 @@ Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig& conf
   return fold_parts(matrix, ".weight_packed", ".weight_global_scale", true);
 }
 
-constexpr QuantizationScheme make_compressed(std::string_view title, std::string_view method) {
+constexpr QuantizationScheme make_compressed_scheme(std::string_view title, std::string_view method) {
   return {.title = title,
           .method = method,
           .marker = ".weight_global_scale",
@@ -86,7 +86,8 @@ const QuantizationScheme kModelOpt = {
     .fold = fold_modelopt,
 };
 
-const QuantizationScheme kCompressed = make_compressed("compressed-tensors nvfp4-pack-quantized", "compressed-tensors");
-const QuantizationScheme kAutoRound = make_compressed("AutoRound NVFP4", poise::kAutoRound);
+const QuantizationScheme kCompressed =
+    make_compressed_scheme("compressed-tensors nvfp4-pack-quantized", "compressed-tensors");
+const QuantizationScheme kAutoRound = make_compressed_scheme("AutoRound NVFP4", poise::kAutoRound);
 
 }  // namespace poise::schemes::nvfp4

@@ -152,7 +152,7 @@ std::optional<Model> fold_comfy_ui(const Model& model);
 
 // Returns the model with a tensor comfy_quant for each module that ComfyUI's description names. Returns std::nullopt if
 // the file describes no module. Throws invalid_file (without path) for a description that is not JSON of this form.
-std::optional<Model> describe_comfy_modules(const Model& model);
+std::optional<Model> add_comfy_tensors(const Model& model);
 
 // Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if no tensor
 // changes.

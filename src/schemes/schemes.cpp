@@ -109,7 +109,7 @@ class Folding {
     }
     if (!left_out_.empty()) {
       result.warnings.push_back(
-          {Severity::warning, schemes::describe_left_out(left_out_.front(), left_out_.size()), {}, std::nullopt});
+          {Severity::warning, schemes::format_left_out_warning(left_out_.front(), left_out_.size()), {}, std::nullopt});
     }
     return result;
   }
@@ -345,7 +345,7 @@ std::optional<Model> fold_comfy_ui(const Model& model) {
     return name == kMarker || (name.ends_with(kMarker) && name[name.size() - kMarker.size() - 1] == '.');
   };
   if (std::ranges::none_of(model.tensors(), is_marker)) {
-    const std::optional<Model> described = describe_comfy_modules(model);
+    const std::optional<Model> described = add_comfy_tensors(model);
     return described ? Folding(*described, {}, {&schemes::comfy_ui::kDescribed}).fold() : std::nullopt;
   }
   Model unmarked(model.header());

@@ -133,7 +133,7 @@ class Unfolding {
   }
 
   UnfoldedModel unfold() {
-    for (const Tensor& tensor : model_.tensors()) add(tensor);
+    for (const Tensor& tensor : model_.tensors()) add_tensor(tensor);
     if (!modules_.empty()) result_.config = make_config();
     return std::move(result_);
   }
@@ -141,7 +141,7 @@ class Unfolding {
  private:
   using Form = std::pair<unsigned, std::uint64_t>;  // bits; columns in a group, 0 for a whole row
 
-  void add(const Tensor& tensor) {
+  void add_tensor(const Tensor& tensor) {
     if (tensor.layout != Layout::quantized_group) {
       const bool is_linear = tensor.shape.size() == 2 && tensor.name != embedding_;
       if (is_linear && tensor.name.ends_with(kWeight)) ignored_.push_back(remove_weight_ending(tensor.name));

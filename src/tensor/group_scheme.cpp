@@ -82,7 +82,7 @@ class SchemeReader {
     return tensor_.attributes.find("axis") == nullptr ? last : read_number("axis", last);
   }
 
-  unsigned word_bits() const { return info(scheme_.word).bits; }
+  unsigned count_word_bits() const { return info(scheme_.word).bits; }
 
   // Reads a packing such as "8_per_i32". In version 1, each group has one plain scale and zero point.
   void read_version_1() {
@@ -91,7 +91,7 @@ class SchemeReader {
       fail("packing", fmt::format("expected text such as 8_per_i32, found {}",
                                   format_found_value(tensor_.attributes.find("packing"))));
     }
-    if (scheme_.per_word > word_bits() / scheme_.bits) {
+    if (scheme_.per_word > count_word_bits() / scheme_.bits) {
       fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
                                   to_string(scheme_.word)));
     }
@@ -124,9 +124,9 @@ class SchemeReader {
       fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
     scheme_.word = *dtype;
     scheme_.per_word = static_cast<unsigned>(read_number(packing, "packing: ", "per_word", 64));
-    if (scheme_.per_word * scheme_.bits != word_bits()) {
-      fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits,
-                                            scheme_.bits, word, scheme_.per_word));
+    if (scheme_.per_word * scheme_.bits != count_word_bits()) {
+      fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}",
+                                            count_word_bits() / scheme_.bits, scheme_.bits, word, scheme_.per_word));
     }
     const std::string& order = read_text(packing, "packing: ", "order");
     if (order != "lsb_first" && order != "msb_first")
@@ -224,7 +224,7 @@ class PartsCheck {
   [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
     poise::fail(tensor_, scheme_.words, what, problem);
   }
-  unsigned word_bits() const { return info(scheme_.word).bits; }
+  unsigned count_word_bits() const { return info(scheme_.word).bits; }
 
   const Part& require(std::string_view role) const {
     const Part* part = tensor_.part(role);
@@ -234,8 +234,8 @@ class PartsCheck {
 
   void check_words(std::string_view role, std::uint64_t codes) const {
     const Part& part = require(role);
-    if (!is_integer(part.dtype) || info(part.dtype).bits != word_bits()) {
-      fail(role, fmt::format("expected words of {} bits, found {}", word_bits(), part.type_name()));
+    if (!is_integer(part.dtype) || info(part.dtype).bits != count_word_bits()) {
+      fail(role, fmt::format("expected words of {} bits, found {}", count_word_bits(), part.type_name()));
     }
     if (codes % scheme_.per_word != 0)
       fail(role, fmt::format("{} codes do not fill whole words of {}", codes, scheme_.per_word));

@@ -86,7 +86,7 @@ class FileReader {
 
   void walk(Tree::Index i, const std::string& name) {
     const Item& item = tree_[i];
-    if (holds_[i] == Holds::is_array) return add(i, name.empty() ? std::string(kRootName) : name);
+    if (holds_[i] == Holds::is_array) return add_tensor(i, name.empty() ? std::string(kRootName) : name);
     if (holds_[i] == Holds::no_array) return set_attribute(name, convert_value(i, name), item.begin);
     if (item.kind == ItemKind::map) return walk_map(i, name, std::nullopt);
     std::size_t number = 0;
@@ -143,19 +143,19 @@ class FileReader {
 
   static std::string make_context(const std::string& name) { return name.empty() ? "flax" : "flax: " + name; }
 
-  void add(Tree::Index i, const std::string& name) {
+  void add_tensor(Tree::Index i, const std::string& name) {
     if (tree_[i].kind == ItemKind::map) {
       const ChunkedArray chunked = read_chunked(tree_, i, *records_, name);
       std::vector<BlobPtr> blobs;
       for (const FlaxArray& chunk : chunked.chunks)
         blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
-      return add(chunked.array, name, make_joined_blob(std::move(blobs)));
+      return add_tensor(chunked.array, name, make_joined_blob(std::move(blobs)));
     }
     const FlaxArray array = read_array(*records_, make_context(name), tree_[i]);
-    add(array, name, make_source_blob(source_, array.begin, array.bytes));
+    add_tensor(array, name, make_source_blob(source_, array.begin, array.bytes));
   }
 
-  void add(const FlaxArray& array, const std::string& name, BlobPtr elements) {
+  void add_tensor(const FlaxArray& array, const std::string& name, BlobPtr elements) {
     const auto dtype = array.dtype();
     if (!dtype) {
       model_.warnings.push_back({Severity::warning,

@@ -207,7 +207,7 @@ std::vector<Finding> find_dangerous_code(const Container& files, const Model& mo
   for (const std::string& name : files.list_names()) {
     if (!files.has_file(name)) continue;
     try {
-      std::ranges::move(find_code_in_file(files.open(name), model.warnings), std::back_inserter(findings));
+      std::ranges::move(find_dangerous_code_in_file(files.open(name), model.warnings), std::back_inserter(findings));
     } catch (const Error& error) {
       const bool is_of_the_file = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
       findings.push_back({is_of_the_file ? Severity::error : Severity::warning, error.message(),

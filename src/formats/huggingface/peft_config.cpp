@@ -42,7 +42,7 @@ class PeftConfig::Reader {
     return {};
   }
 
-  bool is_true(std::string_view key) {
+  bool read_flag(std::string_view key) {
     const Value* value = keys_.find(key);
     if (is_absent(value)) return false;
     if (const auto* found = value->get_if<bool>()) return *found;
@@ -132,7 +132,7 @@ class PeftConfig::Reader {
                       kKey, *word));
   }
   void refuse_true(std::string_view key) {
-    if (is_true(key)) refuse(fmt::format("{} is true, only false is supported", key));
+    if (read_flag(key)) refuse(fmt::format("{} is true, only false is supported", key));
   }
   void refuse_any(std::string_view key) {
     const Value* value = keys_.find(key);
@@ -180,9 +180,9 @@ PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults,
     read.refuse_any(key);
   base_model_ = read.read_text("base_model_name_or_path");
   read.refuse_changed_base();
-  root_ = read.is_true("use_rslora");
-  fan_in_fan_out_ = read.is_true("fan_in_fan_out");
-  ensure_weight_tying_ = read.is_true("ensure_weight_tying");
+  root_ = read.read_flag("use_rslora");
+  fan_in_fan_out_ = read.read_flag("fan_in_fan_out");
+  ensure_weight_tying_ = read.read_flag("ensure_weight_tying");
   rank_ = read.read_rank("r", read.find("r"));
   alpha_ = read.read_alpha("lora_alpha", read.find("lora_alpha"));
   ranks_ = read.read_patterns<std::uint64_t>(

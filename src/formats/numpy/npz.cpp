@@ -89,7 +89,7 @@ class Reader {
     for (const ZipMember& member : archive_.members()) {
       if (member.name.ends_with('/') && member.bytes == 0) continue;  // a folder
       if (member.name.ends_with(kExtension)) {
-        add(read_array_member(archive_, member));
+        add_array(read_array_member(archive_, member));
         continue;
       }
       if (is_pickle(member.name)) {
@@ -109,7 +109,7 @@ class Reader {
   }
 
  private:
-  void add(const ArrayMember& array) {
+  void add_array(const ArrayMember& array) {
     const ZipMember& member = array.member;
     if (numpy::find_dtype(array.header)) {
       try {

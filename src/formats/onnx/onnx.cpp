@@ -121,11 +121,11 @@ class Reader {
           add_node(graph.read_message("node", "node"));
           break;
         case 2: set_attribute("onnx.graph", values_.read_text(graph, "name")); break;
-        case 5: add(read_tensor_proto(graph.read_message("initializer", "initializer"))); break;
+        case 5: add_tensor(read_tensor_proto(graph.read_message("initializer", "initializer"))); break;
         case 10: set_attribute("onnx.graph_doc_string", values_.read_text(graph, "doc_string")); break;
         case 11: inputs.push_back(values_.read_value_info(graph.read_message("input", "input"))); break;
         case 12: outputs.push_back(values_.read_value_info(graph.read_message("output", "output"))); break;
-        case 15: add(read_sparse_proto(graph.read_message("sparse_initializer", "sparse_initializer"))); break;
+        case 15: add_tensor(read_sparse_proto(graph.read_message("sparse_initializer", "sparse_initializer"))); break;
         default: break;
       }
     }
@@ -152,15 +152,15 @@ class Reader {
     bodies_ += node.graphs.size();
     for (const std::uint64_t at : node.lists) add_warning(at, "a list of tensors of a node is left out");
     if (node.is_constant) {
-      for (const TensorProto& proto : node.tensors) add(proto);
-      for (const SparseProto& proto : node.sparse) add(proto);
+      for (const TensorProto& proto : node.tensors) add_tensor(proto);
+      for (const SparseProto& proto : node.sparse) add_tensor(proto);
     } else if (!node.tensors.empty() || !node.sparse.empty()) {
       add_warning(message.field_offset(), "a tensor of a node that is not a constant is left out");
     }
   }
 
-  void add(const TensorProto& proto) {
-    run_with_place(proto, [&] {
+  void add_tensor(const TensorProto& proto) {
+    add_place_to_errors(proto, [&] {
       if (proto.type != kText) {
         model_.add(make_tensor(proto, source_, files_));
       } else if (auto texts = read_texts(proto, *source_)) {
@@ -178,13 +178,13 @@ class Reader {
     if (!texts_.add({proto.name, std::move(texts)})) throw Error(ErrorKind::invalid_file, "it appears twice");
   }
 
-  void add(const SparseProto& proto) {
-    run_with_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
+  void add_tensor(const SparseProto& proto) {
+    add_place_to_errors(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
   }
 
   // Runs `body`, and adds the tensor's name and offset to its errors.
   template <typename Body>
-  void run_with_place(const TensorProto& proto, const Body& body) const {
+  void add_place_to_errors(const TensorProto& proto, const Body& body) const {
     try {
       body();
     } catch (const Error& error) {

@@ -355,7 +355,7 @@ std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t pl
   const std::span<const Id> items =
       kind == Kind::dict || kind == Kind::list ? pickle_.items(argument) : std::span<const Id>();
   if (kind == Kind::dict) return std::vector<Id>(items.begin(), items.end());
-  if (kind != Kind::list || name_called(id) == "collections.Counter") return std::nullopt;
+  if (kind != Kind::list || find_function_name(id) == "collections.Counter") return std::nullopt;
   std::vector<Id> pairs;
   for (const Id pair : items) {
     const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
@@ -374,7 +374,7 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
     add(pickle_.items(id));
     return pairs;
   }
-  const std::string name = name_called(id);
+  const std::string name = find_function_name(id);
   if (!is_one_of(kMappings, name)) return std::nullopt;
   const pickle::Call& call = pickle_.call(id);
   if (!call.keywords.empty()) return std::nullopt;
@@ -390,12 +390,12 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
 std::optional<std::string> Values::describe_unknown_object(Id id) const {
   if (pickle_.kind(id) == Kind::global) {
     const std::string name = make_full_name(pickle_.global(id));
-    return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
+    return is_expected_global(name) ? std::nullopt : std::optional("the function or class " + name);
   }
   if (pickle_.kind(id) != Kind::call) return std::nullopt;
-  const std::string name = name_called(id);
+  const std::string name = find_function_name(id);
   if (name.empty()) return "an object that another object makes";
-  return is_expected(name) ? std::nullopt : std::optional("an object of " + name);
+  return is_expected_global(name) ? std::nullopt : std::optional("an object of " + name);
 }
 
 std::optional<Value> Values::convert(Id id, std::string& why) { return convert(id, 0, why); }
@@ -484,7 +484,7 @@ std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std
 }
 
 std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string& why) {
-  const std::string name = name_called(id);
+  const std::string name = find_function_name(id);
   const pickle::Call& call = pickle_.call(id);
   const std::span<const Id> arguments = pickle_.items(call.arguments);
   if (const auto pairs = find_pairs(id)) return convert_mapping(*pairs, depth, why);
@@ -496,7 +496,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
     if (arguments.size() == 1 && is_list && is_made) return convert_list(pickle_.items(arguments[0]), depth, why);
   }
   if (is_one_of(kNamespaces, name) && call.state) return convert(*call.state, depth + 1, why);
-  if (name.starts_with("pathlib.") && is_expected(name)) return convert_path(arguments, why);
+  if (name.starts_with("pathlib.") && is_expected_global(name)) return convert_path(arguments, why);
   if (name == "torch.device" && !arguments.empty() && pickle_.kind(arguments[0]) == Kind::text) {
     std::string device(pickle_.text(arguments[0]));
     if (arguments.size() > 1 && pickle_.kind(arguments[1]) == Kind::integer)
@@ -529,7 +529,7 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
 // Reads bytes, stored as such or as _codecs.encode(text, "latin1").
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
-  if (name_called(id) != "_codecs.encode") return std::nullopt;
+  if (find_function_name(id) != "_codecs.encode") return std::nullopt;
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() != 2 || pickle_.kind(arguments[0]) != Kind::text || pickle_.kind(arguments[1]) != Kind::text)
     return std::nullopt;
@@ -540,7 +540,7 @@ std::optional<std::string> Values::read_bytes(Id id) const {
 // Converts a scalar of NumPy. The arguments are a type, whose state has the byte order, and the bytes of the number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
   why = "a scalar of NumPy that is not a number";
-  if (arguments.size() != 2 || name_called(arguments[0]) != "numpy.dtype") return std::nullopt;
+  if (arguments.size() != 2 || find_function_name(arguments[0]) != "numpy.dtype") return std::nullopt;
   const pickle::Call& dtype = pickle_.call(arguments[0]);
   const std::span<const Id> words = pickle_.items(dtype.arguments);
   if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;

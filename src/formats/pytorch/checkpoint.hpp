@@ -58,7 +58,7 @@ class Values {
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:
-  std::string name_called(pickle::Id id) const { return name_called_function(pickle_, id); }
+  std::string find_function_name(pickle::Id id) const { return pytorch::find_function_name(pickle_, id); }
   std::optional<std::vector<pickle::Id>> find_argument_pairs(pickle::Id id, std::size_t place) const;
   std::optional<Value> convert(pickle::Id id, std::size_t depth, std::string& why);
   std::optional<Value> convert_list(std::span<const pickle::Id> items, std::size_t depth, std::string& why);

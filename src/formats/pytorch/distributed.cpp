@@ -112,13 +112,13 @@ class MetadataReader {
   // Returns the class of an object, without its module: "Metadata" for torch.distributed.checkpoint.metadata.Metadata;
   // an empty text if the module is not one of torch.distributed.
   std::string find_checkpoint_class(Id id) const {
-    const std::string name = name_called_function(pickle_, id);
+    const std::string name = find_function_name(pickle_, id);
     return is_checkpoint_class(name) ? name.substr(name.rfind('.') + 1) : std::string();
   }
 
   void require_class(Id id, std::string_view expected) const {
     if (find_checkpoint_class(id) == expected) return;
-    const std::string found = name_called_function(pickle_, id);
+    const std::string found = find_function_name(pickle_, id);
     fail(id, fmt::format("expected an object of the class {} of torch.distributed.checkpoint, found {}", expected,
                          found.empty() ? "another object" : found));
   }
@@ -161,7 +161,7 @@ class MetadataReader {
   // Reads a torch.Size.
   Shape read_size(Id id, std::string_view field) const {
     Id list = id;
-    if (name_called_function(pickle_, id) == "torch.Size") {
+    if (find_function_name(pickle_, id) == "torch.Size") {
       const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
       if (arguments.size() != 1) fail(id, fmt::format("{}: torch.Size has one argument", field));
       list = arguments[0];

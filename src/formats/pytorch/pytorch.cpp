@@ -23,13 +23,13 @@ bool sniff(const Input& input) {
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
+pytorch::Rest read_archive_or_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
   return find_container({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, add_tensor)
                                                                         : pytorch::read_legacy(source, add_tensor);
 }
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings) {
-  pytorch::Rest rest = read_any(source, add_tensor);
+  pytorch::Rest rest = read_archive_or_legacy(source, add_tensor);
   if (!rest.faults.empty()) throw rest.faults.make_error();
   std::ranges::move(rest.findings, std::back_inserter(warnings));
   return std::move(rest.attributes);
@@ -38,7 +38,7 @@ Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> add_t
 Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "pytorch", input.source->size(), {input.path}};
-  pytorch::Rest rest = read_any(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
+  pytorch::Rest rest = read_archive_or_legacy(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
   model.attributes = std::move(rest.attributes);
   model.warnings = std::move(rest.findings);
   if (!rest.faults.empty()) throw std::move(rest.faults).make_faulty_model(std::move(model));

@@ -42,7 +42,7 @@ void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) cons
 }
 
 bool TensorBuilder::is_tensor(Id id) const {
-  const std::string name = name_called(id);
+  const std::string name = find_function_name(id);
   return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
          name == "torch.Tensor" || name == kParameter;
 }
@@ -58,14 +58,14 @@ std::span<const Id> TensorBuilder::read_arguments(Id id, std::size_t least) cons
   const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
   if (items.size() < least)
     fail(id, ErrorKind::invalid_file,
-         fmt::format("{}: {} arguments, at least {} are needed", name_called(id), items.size(), least));
+         fmt::format("{}: {} arguments, at least {} are needed", find_function_name(id), items.size(), least));
   return items;
 }
 
 // Returns the call that makes a tensor: for a parameter, the call that makes its data.
 TensorBuilder::Making TensorBuilder::find_making_call(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
-  const std::string function = name_called(id);
+  const std::string function = find_function_name(id);
   if (const auto change = find_tensor_change(pickle_, id))
     fail(id, ErrorKind::unsupported,
          fmt::format("the pickle changes a tensor that {} makes: {}. PyTorch's own files do not: in Python, load the "
@@ -115,13 +115,13 @@ std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
-         fmt::format("{}: the pickle changes the list after {} received it", field, name_called(call)));
+         fmt::format("{}: the pickle changes the list after {} received it", field, find_function_name(call)));
 }
 
 // Returns the items of a tuple or a list that has a number for each dimension.
 std::span<const Id> TensorBuilder::read_items(const Making& making, Id id, std::string_view field) const {
   refuse_changed(id, making.id, field);
-  if (name_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
+  if (find_function_name(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
     const Id list = pickle_.items(pickle_.call(id).arguments)[0];
     refuse_changed(list, id, field);
     id = list;
@@ -224,7 +224,7 @@ Tensor TensorBuilder::build_sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
   std::string form;
-  if (name_called(layout) == "torch.serialization._get_layout") {
+  if (find_function_name(layout) == "torch.serialization._get_layout") {
     const Id word = read_arguments(layout, 1)[0];
     if (pickle_.kind(word) == Kind::text) form = pickle_.text(word);
   }

@@ -49,7 +49,7 @@ class TensorBuilder {
   };
 
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
-  std::string name_called(pickle::Id id) const { return name_called_function(pickle_, id); }
+  std::string find_function_name(pickle::Id id) const { return pytorch::find_function_name(pickle_, id); }
   std::span<const pickle::Id> read_arguments(pickle::Id id, std::size_t least) const;
   Making find_making_call(pickle::Id id, std::size_t depth);
   Making read_typed_call(pickle::Id id) const;

@@ -212,7 +212,7 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
   const bool has_parts = target.weights != WeightReader::llama_cpp && !numbers;
   WeightChanges changes(model);
   if (!has_parts) {
-    if (auto next = fold_for_numbers(model)) changes.replace_model(*std::move(next));
+    if (auto next = fold_remaining_parts(model)) changes.replace_model(*std::move(next));
   }
   if (auto next = convert_weights(changes.get_model(), target.weights, numbers))
     changes.replace_model(*std::move(next));
