@@ -33,15 +33,14 @@ std::vector<std::string> list_shortcomings(const Model& model);
 
 // Returns the error with which a session refuses a model: keys that Poise does not implement, weights that the family
 // does not have, or an error of Family::plan(). std::nullopt if the model runs, has no configuration, or has a
-// model_type that Poise does not know.
-// Requires: check_consistency() finds no fault.
+// model_type that Poise does not know. Requires: check_consistency() finds no fault.
 std::optional<Error> find_run_refusal(const Model& model);
 
 // Returns the faults of the hyperparameters, one sentence each: sizes below 1 or too large (products of accepted sizes
 // fit 64 bits), heads that do not divide, numbers that are not finite.
 std::vector<std::string> check_config(const Config& config);
 
-// Returns the same, and if that is empty, the faults by the rules of the family.
+// Returns the faults of the hyperparameters, or, if there are none, the faults by the rules of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
 // Returns the weights that the model's family does not have: ignoring them would make the result wrong. The result

@@ -35,7 +35,7 @@ class ConfigKeys : public Fields {
   // Throws invalid_file if the key is missing.
   std::int64_t require_integer(std::string_view key) const;
   std::optional<float> read_number(std::string_view key) const;
-  // Returns a list of numbers; empty when absent.
+  // Returns an empty list if the key is missing.
   std::vector<double> read_numbers(std::string_view key) const;
   float read_rope_theta(float by_default = 10000.0F) const;
 };

@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "
 // The names of a decoder that was saved without its output lack the prefix "model.".
 inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};
 
-// The text model of a multimodal directory has its own object in config.json, and its own beginnings of names.
+// The text model of a multimodal directory has its own object in config.json, and its own prefixes of names.
 inline constexpr std::string_view kTextConfig = "text_config";
 inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.",
                                                                   "lm_head."};
@@ -94,7 +94,7 @@ constexpr std::array<TensorRow, 3> make_mlp_biases(Needed needed) {
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
 }
 
-// The tensors of Llama's layer. Two keys of config.json decide which biases it has.
+// The tensors of Llama's layer. attention_bias and mlp_bias decide which biases it has.
 inline constexpr std::array kLlamaLayer =
     join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
                 kPostAttentionNorm, kMlpRows, make_mlp_biases(has_mlp_bias));
@@ -125,7 +125,7 @@ constexpr Family make_decoder_family(std::string_view model_type, std::string_vi
 }
 
 // Returns Llama's plan: RMS norms before attention and feed-forward network, and the configuration's window in all
-// layers. Two keys decide on biases.
+// layers. attention_bias and mlp_bias decide on biases.
 DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
 // Returns GPT's plan, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.

@@ -38,20 +38,20 @@ ExpertLayer::ExpertLayer(const Model& model, std::string prefix, std::span<const
     : model_(model), prefix_(std::move(prefix)), stacks_(stacks), out_(out) {}
 
 void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
-  if (to == ExpertsStored::separate) return separate(from);
-  if (from == ExpertsStored::separate) return join(to);
+  if (to == ExpertsStored::separate) return separate_experts(from);
+  if (from == ExpertsStored::separate) return stack_experts(to);
   for (const ExpertStack& stack : stacks_) {
-    add(stack.name, transpose_stack(stack));
-    add(format_bias_name(stack), require_tensor(format_bias_name(stack)));
+    add_tensor(stack.name, transpose_stack(stack));
+    add_tensor(format_bias_name(stack), require_tensor(format_bias_name(stack)));
   }
 }
 
-const Tensor* ExpertLayer::find(std::string_view name) const {
+const Tensor* ExpertLayer::find_tensor(std::string_view name) const {
   return find_weight(model_, find_family_or_llama(model_), prefix_ + std::string(name));
 }
 
 const Tensor& ExpertLayer::require_tensor(std::string_view name) {
-  const Tensor* tensor = find(name);
+  const Tensor* tensor = find_tensor(name);
   if (tensor == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}{} is missing", prefix_, name));
   used_.insert(tensor);
   return *tensor;
@@ -68,12 +68,12 @@ Tensor ExpertLayer::transpose_stack(const ExpertStack& stack) {
   return transpose_view(make_dense_numbers(find_stack(stack)));
 }
 
-void ExpertLayer::add(std::string_view name, Tensor tensor) {
+void ExpertLayer::add_tensor(std::string_view name, Tensor tensor) {
   tensor.name = prefix_ + std::string(name);
   out_.add(std::move(tensor));
 }
 
-void ExpertLayer::separate(ExpertsStored from) {
+void ExpertLayer::separate_experts(ExpertsStored from) {
   std::vector<Tensor> matrices;
   std::vector<Tensor> biases;
   for (const ExpertStack& stack : stacks_) {
@@ -89,23 +89,24 @@ void ExpertLayer::separate(ExpertsStored from) {
     require_shape(bias, {shape[0], shape[1]});
     biases.push_back(make_dense_numbers(bias));
   }
-  separate(matrices, "weight");
-  separate(biases, "bias");
+  add_separate_tensors(matrices, "weight");
+  add_separate_tensors(biases, "bias");
 }
 
-void ExpertLayer::separate(std::span<const Tensor> wholes, std::string_view ending) {
+void ExpertLayer::add_separate_tensors(std::span<const Tensor> wholes, std::string_view ending) {
   for (std::uint64_t expert = 0; expert < wholes.front().shape[0]; ++expert) {
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       const auto modules = stacks_[s].modules;
       for (std::size_t i = 0; i < modules.size(); ++i) {
         const Tensor rows = select_rows(wholes[s], expert, i, modules.size());
-        add(fmt::format("{}.{}.{}", expert, modules[i], ending), is_mxfp4(rows) ? convert_mxfp4_to_blocks(rows) : rows);
+        add_tensor(fmt::format("{}.{}.{}", expert, modules[i], ending),
+                   is_mxfp4(rows) ? convert_mxfp4_to_blocks(rows) : rows);
       }
     }
   }
 }
 
-void ExpertLayer::join(ExpertsStored to) {
+void ExpertLayer::stack_experts(ExpertsStored to) {
   const auto find_shape = [&](const ExpertStack& stack) -> const Shape& {
     const Tensor& first = require_tensor(fmt::format("0.{}.weight", stack.modules[0]));
     require_rank(first, 2);
@@ -113,12 +114,12 @@ void ExpertLayer::join(ExpertsStored to) {
   };
   for (const ExpertStack& stack : stacks_) {
     const Tensor whole = interleave_rows(collect_tensors(stack, "weight", find_shape(stack)), stack.modules.size());
-    add(stack.name, to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole)
-                                                        : transpose_view(make_dense_numbers(whole)));
+    add_tensor(stack.name, to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole)
+                                                               : transpose_view(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
     const Tensor all = collect_tensors(stack, "bias", {find_shape(stack)[0]});
-    add(format_bias_name(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
+    add_tensor(format_bias_name(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
   }
 }
 
@@ -129,8 +130,8 @@ Tensor ExpertLayer::collect_tensors(const ExpertStack& stack, std::string_view e
   const auto format_name = [&](std::size_t expert, std::string_view module, std::string_view last) {
     return fmt::format("{}.{}.{}", expert, module, last);
   };
-  for (std::size_t expert = 0; expert == 0 || find(format_name(expert, stacks_[0].modules[0], "weight")) != nullptr;
-       ++expert) {
+  for (std::size_t expert = 0;
+       expert == 0 || find_tensor(format_name(expert, stacks_[0].modules[0], "weight")) != nullptr; ++expert) {
     for (const std::string_view module : stack.modules) {
       all.push_back(require_tensor(format_name(expert, module, ending)));
       require_shape(all.back(), shape);

@@ -23,7 +23,7 @@ struct ExpertStack {
 // Converts the experts of one layer of a model. Requires: model, stacks and `out` outlive it.
 class ExpertLayer {
  public:
-  // `prefix` is the part of the tensors' names before the names above. convert() adds tensors to `out`.
+  // `prefix` comes before the names above: "model.layers.0.mlp.experts.". convert() adds tensors to `out`.
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
   // Adds the layer's tensors in the form `to`. Codes of MXFP4 stay the same: a stack [experts, out, in] becomes
@@ -36,14 +36,14 @@ class ExpertLayer {
   const std::set<const Tensor*>& used() const { return used_; }
 
  private:
-  const Tensor* find(std::string_view name) const;
+  const Tensor* find_tensor(std::string_view name) const;
   const Tensor& require_tensor(std::string_view name);
   const Tensor& find_stack(const ExpertStack& stack);
   Tensor transpose_stack(const ExpertStack& stack);
-  void add(std::string_view name, Tensor tensor);
-  void separate(ExpertsStored from);
-  void separate(std::span<const Tensor> wholes, std::string_view ending);
-  void join(ExpertsStored to);
+  void add_tensor(std::string_view name, Tensor tensor);
+  void separate_experts(ExpertsStored from);
+  void add_separate_tensors(std::span<const Tensor> wholes, std::string_view ending);
+  void stack_experts(ExpertsStored to);
   Tensor collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape);
 
   const Model& model_;

@@ -15,7 +15,7 @@ std::span<const Family* const> list_families();
 // Returns the family of that model_type, or nullptr.
 const Family* find_family(std::string_view model_type);
 
-// Returns the same; for unknown types Llama, whose names and keys most architectures share.
+// Returns Llama for unknown types, because most families share its names and keys.
 const Family& find_family_or_llama(std::string_view model_type);
 inline const Family& find_family_or_llama(const Model& model) { return find_family_or_llama(model.card.model_type); }
 
@@ -31,7 +31,7 @@ std::string find_table_name(const Family& family, std::string_view name);
 
 // Returns how the model stores its experts: separate if its family has only one way.
 ExpertsStored find_experts_stored(const Model& model, const Family& family);
-// Returns Family::convert_weights() of the model's family; std::nullopt if the model stays as it is.
+// Returns the result of Family::convert_weights(); std::nullopt if the model stays as it is.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 
 // Returns the model_type of every family, for messages: "mistral, llama and tiny_llama".

@@ -34,7 +34,7 @@ struct NameBeginning {
   std::string_view other;
 };
 
-// Holds a model whose weights are stored in another way.
+// Holds a model with its weights in another form.
 struct ConvertedWeights {
   Model model;
   std::vector<std::string> replaced;  // the original tensors

@@ -83,8 +83,7 @@ RopePlan plan_linear(const Rope& rope) {
   return {.frequencies = rope.compute_frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
 }
 
-// Plans type "dynamic". Other frequencies apply only beyond max_position_embeddings, which is the longest sequence
-// here.
+// Plans type "dynamic". Other frequencies apply only beyond max_position_embeddings, which no sequence exceeds.
 RopePlan plan_dynamic(const Rope& rope) {
   rope.require_factor();
   return plan_usual(rope);

@@ -51,7 +51,7 @@ bool have_same_numbers(const Tensor& a, const Tensor& b) {
 }
 
 // Returns true if the file stores the numbers once, as PyTorch does with tensors that share memory.
-bool share_bytes(const Tensor& a, const Tensor& b) {
+bool have_shared_bytes(const Tensor& a, const Tensor& b) {
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     const Part* other = b.part(part.role);
     if (other == nullptr) return false;
@@ -100,7 +100,7 @@ std::optional<Model> resolve_tied_output(const Model& model) {
   if (embedding == nullptr) return copy_model(model, nullptr, output, make_embedding_name(model, family));
   if (have_same_numbers(*embedding, *output)) {
     Model resolved = copy_model(model, output);
-    if (!share_bytes(*embedding, *output))
+    if (!have_shared_bytes(*embedding, *output))
       warn(resolved,
            fmt::format("tensor {} is left out: it equals {} (tie_word_embeddings)", output->name, embedding->name));
     return resolved;

@@ -1,4 +1,4 @@
-// Models whose embedding is the output matrix, too (tie_word_embeddings), in all the ways in which files store the two.
+// Corrects models whose embedding is the output matrix, too (tie_word_embeddings): files store the two in several ways.
 #pragma once
 
 #include <optional>
@@ -24,13 +24,12 @@ std::optional<Model> resolve_tied_output(const Model& model);
 void untie_output(ModelHeader& model);
 
 // Returns the model with the embedding as its output matrix, too, for readers that require one. std::nullopt if the
-// output is not tied or is stored, and without an embedding.
+// output is not tied, if it is stored, or if there is no embedding.
 std::optional<ConvertedWeights> store_tied_output(const Model& model);
 
-// Returns the model with the tensors that the metadata of a safetensors file names as aliases of stored ones, and
-// without these entries; std::nullopt if there are none.
-// save_model() of safetensors.torch stores tensors that share memory once, under one name, and adds
-// {OTHER NAME: THAT NAME} to __metadata__ for each other name.
+// Adds the tensors that the metadata of a safetensors file names as aliases of stored tensors, and removes these
+// entries of the metadata. Returns std::nullopt if there are none. save_model() of safetensors.torch stores tensors
+// that share memory once, under one name, and adds {OTHER NAME: THAT NAME} to __metadata__ for each other name.
 std::optional<Model> resolve_aliases(const Model& model);
 
 }  // namespace poise
