@@ -233,7 +233,7 @@ std::span<const float> view_floats(const std::vector<std::byte>& bytes, std::siz
 }
 
 TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, double tolerance,
-                                      const std::function<void(std::uint64_t)>& compared, const SeeFloats& see) {
+                                      const std::function<void(std::uint64_t)>& advance, const SeeFloats& see) {
   const CompareElements compare = choose_comparison(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
   std::vector<std::byte> a(most * left.count_element_bytes());
@@ -246,13 +246,13 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
     compare(a.data(), b.data(), count, left.numbers, differences);
     if (see && left.number == DType::f32 && right.number == DType::f32 && left.numbers == 1)
       see(done, view_floats(a, count), view_floats(b, count));
-    compared(count);
+    advance(count);
     done += count;
   }
   return differences.make_result(elements);
 }
 
-// Finds the stored elements of a sparse tensor, by cell.
+// Holds the stored elements of a sparse tensor, in the order of their cells.
 class StoredElements {
  public:
   explicit StoredElements(const Tensor& tensor)
@@ -279,7 +279,7 @@ class StoredElements {
 
 // Compares the stored elements of two sparse tensors. An element that only one of them stores is compared with zero.
 TensorDifference::Values compare_stored_elements(const Tensor& a, const Tensor& b, double tolerance,
-                                                 const std::function<void(std::uint64_t)>& compared) {
+                                                 const std::function<void(std::uint64_t)>& advance) {
   static constexpr std::array<std::byte, 16> kZero{};
   const StoredElements left(a);
   const StoredElements right(b);
@@ -291,7 +291,7 @@ TensorDifference::Values compare_stored_elements(const Tensor& a, const Tensor& 
     const std::byte* y = right.get_cell(j) == cell ? right.get_bytes(j++) : kZero.data();
     compare(x, y, 1, left.values().numbers, differences);
   }
-  compared(a.elements());
+  advance(a.elements());
   return differences.make_result(a.elements());
 }
 
@@ -303,9 +303,9 @@ bool have_like_numbers(const Tensor& a, const Tensor& b) {
 }
 
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
-                                         const std::function<void(std::uint64_t)>& compared, const SeeFloats& see) {
-  if (is_sparse(a) && is_sparse(b)) return compare_stored_elements(a, b, tolerance, compared);
-  return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, compared, see);
+                                         const std::function<void(std::uint64_t)>& advance, const SeeFloats& see) {
+  if (is_sparse(a) && is_sparse(b)) return compare_stored_elements(a, b, tolerance, advance);
+  return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, advance, see);
 }
 
 bool is_same_number(float a, float b) { return is_same(a, b); }
@@ -332,29 +332,29 @@ class Spelling {
   }
   void operator()(const Value::Array& value) {
     out_ += fmt::format("a{}:", value.size());
-    for (const Value& item : value) spell(item);
+    for (const Value& item : value) append_value(item);
   }
-  void operator()(const Attributes& value) { spell_map(value); }
-  void operator()(const Value::Pairs& value) { spell_map(value); }
+  void operator()(const Attributes& value) { append_map(value); }
+  void operator()(const Value::Pairs& value) { append_map(value); }
 
   static std::string format_value(const Value& value) {
     std::string text;
-    Spelling(text).spell(value);
+    Spelling(text).append_value(value);
     return text;
   }
 
  private:
-  void spell(const Value& value) { std::visit(*this, value.storage()); }
+  void append_value(const Value& value) { std::visit(*this, value.storage()); }
 
   template <typename Map>
-  void spell_map(const Map& map) {
+  void append_map(const Map& map) {
     std::vector<std::pair<std::string, const Value*>> entries;
     for (const auto& [key, item] : map) entries.emplace_back(format_value(key), &item);
     std::ranges::sort(entries, {}, [](const auto& entry) -> const std::string& { return entry.first; });
     out_ += fmt::format("m{}:", entries.size());
     for (const auto& [key, value] : entries) {
       out_ += key;
-      spell(*value);
+      append_value(*value);
     }
   }
 

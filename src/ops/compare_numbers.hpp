@@ -19,11 +19,11 @@ using SeeFloats = std::function<void(std::uint64_t first, std::span<const float>
 
 // Compares integers exactly. Reads float64 as it is, and all other floating-point types as float32. Of two sparse
 // tensors, compares only stored elements. Counts elements as different whose distance exceeds `tolerance`; the other
-// figures are of all elements. Calls `compared` with the number of elements of every piece, and, unless both are
+// figures are of all elements. Calls `advance` with the number of elements of every piece, and, unless both are
 // sparse, `see` with its numbers. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal
 // shapes.
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
-                                         const std::function<void(std::uint64_t)>& compared, const SeeFloats& see = {});
+                                         const std::function<void(std::uint64_t)>& advance, const SeeFloats& see = {});
 
 // Returns a function that receives the numbers of a tensor while diff() compares them, or an empty one. Several threads
 // call it.

@@ -103,7 +103,7 @@ void replace_with_measured_blob(Tensor& tensor, const Counted<Loss>& counted) {
 // Returns the totals of the tallies. With several ranks, a tensor counts with the largest total, because the rank that
 // wrote it has read all of it, and others may have read a part.
 template <typename Loss, typename Tallies>
-std::vector<Loss> add_up(const Tallies& tallies, Communicator* ranks) {
+std::vector<Loss> add_up_tallies(const Tallies& tallies, Communicator* ranks) {
   std::vector<Loss> totals;
   for (const auto& entry : tallies) totals.push_back(entry.second->total());
   if (ranks == nullptr) return totals;
@@ -158,14 +158,14 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
 
 void MeasuredLosses::add_to(ConvertReport& report, Communicator* ranks) const {
   std::map<CastTypes, CastStats> casts;
-  const std::vector<CastStats> cast_losses = add_up<CastStats>(casts_, ranks);
+  const std::vector<CastStats> cast_losses = add_up_tallies<CastStats>(casts_, ranks);
   for (std::size_t i = 0; i < casts_.size(); ++i) casts[casts_[i].first].merge(cast_losses[i]);
   for (const auto& [types, stats] : casts) {
     if (stats.values == 0) continue;  // the writer has read no elements
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
                             stats.not_finite, stats.worst_error});
   }
-  const std::vector<QuantizationError> errors = add_up<QuantizationError>(quantized_, ranks);
+  const std::vector<QuantizationError> errors = add_up_tallies<QuantizationError>(quantized_, ranks);
   for (std::size_t i = 0; i < quantized_.size(); ++i) {
     const QuantizedTensor& tensor = quantized_[i].first;
     report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, errors[i]});

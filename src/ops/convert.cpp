@@ -80,7 +80,7 @@ std::vector<std::string> list_changes(const RevisedModel& input, const ConvertOp
 void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
   const auto room = measure_free_space(output);
   if (!room) return;
-  const auto takes_room = [&](const Tensor& tensor) {
+  const auto needs_room = [&](const Tensor& tensor) {
     return !room->shares_copies ||
            std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw_range(); });
   };
@@ -91,7 +91,7 @@ void require_room(const Model& model, const PreparedFile& file, const fs::path& 
   if (!plan.bytes || !plan.exact) return;
   std::uint64_t needed = 0;
   for (std::size_t i = 0; i < plan.tensor_bytes.size(); ++i) {
-    if (takes_room(model.tensors()[i])) needed = saturating_add(needed, plan.tensor_bytes[i]);
+    if (needs_room(model.tensors()[i])) needed = saturating_add(needed, plan.tensor_bytes[i]);
   }
   if (needed <= room->bytes) return;
   throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes),
@@ -260,7 +260,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
       make_sparse(*made, options);
       *file = prepare_file(made->model, target, options.write);
     }
-    // Check that it fits: a full disk is found before hours of work.
+    // Check that the output fits, so that a full disk is found before hours of work.
     const auto own = given ? nullptr : make_output(target, place, options, inputs, *file, ranks);
     SavedOutput& saved = given ? *given : *own;
     if (ranks == nullptr || ranks->rank() == 0) require_room(made->model, *file, place);

@@ -81,7 +81,7 @@ fs::path find_base(const fs::path& given, const std::string& named, const fs::pa
               adapter.string());
 }
 
-// Opens the base of an adapter, or its configuration alone. Throws bad_argument if it is an adapter, too.
+// Opens the base of an adapter, or its configuration alone. Throws bad_argument if the file is itself an adapter.
 Model require_base(const fs::path& path, const ReadOptions& options) {
   Model base = open_base(path, options);
   if (parse_adapter(base, nullptr))

@@ -107,8 +107,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                  out);
   if (left.files != right.files) compare_maps("vocabulary.files.", left.files, right.files, out);
   if (left.chat_template != right.chat_template) {
-    const auto show_value = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
-    out.push_back({"vocabulary.chat_template", show_value(left.chat_template), show_value(right.chat_template)});
+    const auto format_value = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
+    out.push_back({"vocabulary.chat_template", format_value(left.chat_template), format_value(right.chat_template)});
   }
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
@@ -151,16 +151,16 @@ bool have_same_kind(const Tensor& a, const Tensor& b) {
 }
 
 // Describes a tensor for the report: "q4_k [256, 512]".
-std::string describe(const Tensor& tensor) {
+std::string describe_tensor(const Tensor& tensor) {
   return fmt::format("{} {}", describe_stored_type(tensor), to_string(tensor.shape));
 }
 
 // Describes both tensors, with the types of their parts if only these differ.
 std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
-  std::pair<std::string, std::string> texts(describe(a), describe(b));
+  std::pair<std::string, std::string> texts(describe_tensor(a), describe_tensor(b));
   if (texts.first != texts.second || have_same_kind(a, b)) return texts;
-  const auto spell_type = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
-  return {describe_kind(a, spell_type), describe_kind(b, spell_type)};
+  const auto format_type = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
+  return {describe_kind(a, format_type), describe_kind(b, format_type)};
 }
 
 // Returns true if all parts are equal, except the one with the role `but`.
@@ -174,7 +174,7 @@ bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}
   });
 }
 
-// Returns the layout of both, if their bytes are codes of the same elements; else null.
+// Returns the layout of both tensors if it and the shapes are equal, and the elements are floating-point; else null.
 const LayoutType* find_common_layout(const Tensor& a, const Tensor& b) {
   const LayoutType& type = find_layout_type(a.layout);
   const bool is_common =
@@ -192,18 +192,18 @@ enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 
 // Returns the difference between two tensors of the same name; std::nullopt if they are equal. Sets `equality` to the
 // way in which they are equal. Tensors with equal bytes are not compared as numbers.
-std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
-                                        Equality& equality, const std::function<void(std::uint64_t)>& compared,
-                                        const ObserveTensor& observe) {
+std::optional<TensorDifference> compare_pair(const Tensor& a, const Tensor& b, const DiffOptions& options,
+                                             Equality& equality, const std::function<void(std::uint64_t)>& advance,
+                                             const ObserveTensor& observe) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
   const bool is_same_kind = have_same_kind(a, b);
   if (is_same_kind && (!have_numbers || have_same_scheme(a, b)) && have_same_parts(a, b)) {
-    compared(a.elements());
+    advance(a.elements());
     equality = Equality::bytes;
     return std::nullopt;
   }
   std::optional<TensorDifference::Values> values;
-  if (have_numbers) values = compare_numbers(a, b, options.tolerance, compared, observe ? observe(a) : SeeFloats());
+  if (have_numbers) values = compare_numbers(a, b, options.tolerance, advance, observe ? observe(a) : SeeFloats());
   const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || have_same_parts(a, b, "data");
   if ((is_same_kind || options.values) && values && values->different == 0 && same_beside_data) {
     // Other layouts can hold the same numbers in several ways.
@@ -238,7 +238,7 @@ std::uint64_t count_compared_bytes(std::uint64_t elements) {
 }
 
 // Returns the bytes that a tensor adds to the progress: those of its float32 numbers, or of all parts if it is sparse.
-std::uint64_t measure_work(const Tensor& tensor) {
+std::uint64_t count_work_bytes(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : count_compared_bytes(tensor.elements());
 }
 
@@ -252,18 +252,18 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
       all.emplace(tensor.name_in_file());
     }
   }
-  const auto match_any = [](const std::string& pattern, const std::set<std::string>& all) {
+  const auto matches_any = [](const std::string& pattern, const std::set<std::string>& all) {
     return std::ranges::any_of(all, [&](const std::string& name) { return matches_glob(pattern, name); });
   };
   const auto require_match = [&](std::string_view option, const std::string& pattern) {
-    if (std::ranges::none_of(names, [&](const auto& entry) { return match_any(pattern, entry.second); }))
+    if (std::ranges::none_of(names, [&](const auto& entry) { return matches_any(pattern, entry.second); }))
       throw Error(ErrorKind::bad_argument, fmt::format("{}: the pattern \"{}\" matches no tensor", option, pattern));
   };
   for (const std::string& pattern : options.only) require_match("only", pattern);
   for (const std::string& pattern : options.skip) require_match("skip", pattern);
   std::vector<std::string> selected;
   for (const auto& entry : names) {
-    const auto is_match = [&](const std::string& pattern) { return match_any(pattern, entry.second); };
+    const auto is_match = [&](const std::string& pattern) { return matches_any(pattern, entry.second); };
     const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, is_match);
     if (is_wanted && std::ranges::none_of(options.skip, is_match)) selected.push_back(entry.first);
   }
@@ -328,10 +328,10 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
   std::vector<std::uint64_t> work;
   for (const std::string& name : ordered) {
     const Tensor* const tensor = a.find(name);
-    work.push_back(tensor == nullptr ? 0 : measure_work(*tensor));
+    work.push_back(tensor == nullptr ? 0 : count_work_bytes(*tensor));
   }
   const std::vector<std::size_t> dealt =
-      ranks != nullptr ? deal_by_bytes(work, ranks->size()) : std::vector<std::size_t>(work.size());
+      ranks != nullptr ? assign_to_ranks(work, ranks->size()) : std::vector<std::size_t>(work.size());
   const std::size_t rank = ranks != nullptr ? ranks->rank() : 0;
   std::uint64_t all_work = 0;
   for (std::size_t i = 0; i < work.size(); ++i) all_work = saturating_add(all_work, dealt[i] == rank ? work[i] : 0);
@@ -341,7 +341,9 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
     if (left == nullptr || right == nullptr) {
-      const auto describe_if_present = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor); };
+      const auto describe_if_present = [](const Tensor* tensor) {
+        return tensor == nullptr ? "-" : describe_tensor(*tensor);
+      };
       const auto what = right == nullptr ? TensorDifference::What::only_in_a : TensorDifference::What::only_in_b;
       found[i].difference =
           TensorDifference{ordered[i], what, describe_if_present(left), describe_if_present(right), std::nullopt};
@@ -349,11 +351,11 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     }
     const bool sparse = is_sparse(*left);  // sparse tensors count as done at once, because progress in bytes does not
                                            // follow from progress in elements
-    const auto compared = [&](std::uint64_t elements) {
+    const auto advance = [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
     };
-    found[i].difference = compare(*left, *right, options, found[i].equality, compared, observe);
-    if (sparse) meter.advance(measure_work(*left), ordered[i]);
+    found[i].difference = compare_pair(*left, *right, options, found[i].equality, advance, observe);
+    if (sparse) meter.advance(count_work_bytes(*left), ordered[i]);
   });
   if (ranks != nullptr) gather_compared(found, dealt, *ranks);
   for (const std::string& name : ordered) {

@@ -51,8 +51,8 @@ class DigestCheck::ItemCheck final : public Visitor {
 };
 
 DigestCheck::DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks) {
-  for (const Model* model : models) add(*model, is_wanted);
-  if (ranks != nullptr) keep_share(*ranks);
+  for (const Model* model : models) add_items(*model, is_wanted);
+  if (ranks != nullptr) keep_own_items(*ranks);
   make_batches();
 }
 
@@ -60,7 +60,7 @@ std::string DigestCheck::Item::describe() const {
   return fmt::format("tensor {}: {}{}", tensor->name, part->role, file != nullptr ? ": " + file->what : std::string());
 }
 
-void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
+void DigestCheck::add_items(const Model& model, const Wanted& is_wanted) {
   std::set<DigestedBytes> seen;
   std::set<const Source*> stamped;
   const auto note_unknown = [&](const Digest& digest, const auto& describe) {
@@ -91,10 +91,10 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   }
 }
 
-void DigestCheck::keep_share(const Communicator& ranks) {
+void DigestCheck::keep_own_items(const Communicator& ranks) {
   std::vector<std::uint64_t> sizes;
   for (const Item& item : items_) sizes.push_back(item.blob->size());
-  const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+  const std::vector<std::size_t> dealt = assign_to_ranks(sizes, ranks.size());
   std::vector<Item> own;
   bytes_ = 0;
   for (std::size_t i = 0; i < items_.size(); ++i) {

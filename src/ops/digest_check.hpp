@@ -32,7 +32,7 @@ class DigestCheck {
   using Wanted = std::function<bool(const Tensor&)>;
 
   // Checks the digests of wanted tensors in the models' files, or the share of this rank if there are several. `ranks`
-  // may be null. Borrowed: the models must outlive this.
+  // may be null. Requires: the models outlive this.
   DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks = nullptr);
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;
@@ -84,8 +84,8 @@ class DigestCheck {
     Scan scan;
   };
 
-  void add(const Model& model, const Wanted& is_wanted);
-  void keep_share(const Communicator& ranks);
+  void add_items(const Model& model, const Wanted& is_wanted);
+  void keep_own_items(const Communicator& ranks);
   void make_batches();
   void start_batch() { batches_[started_++].scan.start(); }
   // Starts the next batch if no batch is running and the other code, which has done `share` of its work, has reached

@@ -22,7 +22,7 @@ namespace poise {
 namespace {
 
 // Returns the message of an error, with the name of the attribute instead of the file.
-std::string make_message(const Error& error, const std::string& path) {
+std::string format_read_error(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
   return named.starts_with(prefix) ? fmt::format("{}: {}", named.substr(prefix.size()), error.message())
@@ -37,7 +37,7 @@ Model read_edited(const Format& format, const Input& edited) {
     if (error.kind() == ErrorKind::io) throw;
     throw Error(ErrorKind::bad_argument,
                 fmt::format("nothing is changed: Poise could not open the edited file: {}",
-                            make_message(error, edited.path.string())),
+                            format_read_error(error, edited.path.string())),
                 edited.path.string());
   }
 }

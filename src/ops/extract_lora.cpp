@@ -40,7 +40,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostRank = 1 << 16;  // Poise reads no larger one from PEFT's configuration
 constexpr std::string_view kWeight = ".weight";
 
-// Describes a matrix that differs.
 struct ChangedMatrix {
   const Tensor* base;
   const Tensor* tuned;
@@ -50,7 +49,7 @@ struct ChangedMatrix {
   double sum_of_squares;
 };
 
-// Computes the thin matrices when they are read, those of one matrix at a time, and keeps the last ones.
+// Computes the two thin matrices of a changed matrix when they are read, and keeps those of the last matrix.
 class Fits {
  public:
   Fits(std::vector<ChangedMatrix> matrices, Progress progress) : matrices_(std::move(matrices)) {
@@ -72,7 +71,7 @@ class Fits {
     if (kept_ && kept_index_ == index) return kept_;
     kept_.reset();
     // A thread that waits for others here must not begin another task, which may wait for this lock.
-    oneapi::tbb::this_task_arena::isolate([&] { kept_ = std::make_shared<const LowRankFit>(compute(index)); });
+    oneapi::tbb::this_task_arena::isolate([&] { kept_ = std::make_shared<const LowRankFit>(compute_fit(index)); });
     kept_index_ = index;
     return kept_;
   }
@@ -86,7 +85,7 @@ class Fits {
     BlobPtr blob;
   };
 
-  LowRankFit compute(std::size_t index) {
+  LowRankFit compute_fit(std::size_t index) {
     const ChangedMatrix& matrix = matrices_[index];
     const Numbers base(*matrix.base);
     const Numbers tuned(*matrix.tuned);
@@ -100,7 +99,7 @@ class Fits {
       std::vector<float> own(out.size());
       tuned.blob->read(first * columns * sizeof(float), std::as_writable_bytes(out));
       base.blob->read(first * columns * sizeof(float), std::as_writable_bytes(std::span(own)));
-      // compare() accepts only finite differences, so the others are those of equal infinities and of NaNs.
+      // compare() refuses differences that are not finite, except those of equal infinities and of NaNs.
       for (std::size_t i = 0; i < out.size(); ++i) {
         const float difference = out[i] - own[i];
         out[i] = std::isfinite(difference) ? difference : 0;
@@ -199,7 +198,7 @@ class Extraction {
       output.commit();
       report_.output = destination.path();
     }
-    add_captured(*fits);
+    add_captured_shares(*fits);
     return std::move(report_);
   }
 
@@ -321,7 +320,7 @@ class Extraction {
                                   make({matrix.rank, columns}, &LowRankFit::right), matrix.is_turned, 1}});
   }
 
-  void add_captured(const Fits& fits) {
+  void add_captured_shares(const Fits& fits) {
     double captured = 0;
     double all = 0;
     for (std::size_t i = 0; i < fits.matrices().size(); ++i) {

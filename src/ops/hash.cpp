@@ -37,7 +37,7 @@ struct Item {
 void assign_items(std::vector<Item>& items, const Communicator& ranks) {
   std::vector<std::uint64_t> sizes;
   for (const Item& item : items) sizes.push_back(item.blob->size());
-  const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+  const std::vector<std::size_t> dealt = assign_to_ranks(sizes, ranks.size());
   for (std::size_t i = 0; i < items.size(); ++i) items[i].is_other = dealt[i] != ranks.rank();
 }
 

@@ -45,10 +45,10 @@ class Merging {
   // Returns the merged model. Adds the types of the changed tensors to `types`, unless an earlier adapter has added
   // them.
   Model merge(MergedTypes& types) {
-    for (const Tensor& tensor : adapter_.whole) replace(tensor);
+    for (const Tensor& tensor : adapter_.whole) replace_tensor(tensor);
     std::vector<std::pair<const AdaptedMatrix*, Target>> targets;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
-      auto target = find(matrix.name, matrix.file_name, "matrix");
+      auto target = find_target(matrix.name, matrix.file_name, "matrix");
       if (!target) continue;
       if (!adapted_.insert(target->name).second) {
         add_fault(faults_,
@@ -60,7 +60,7 @@ class Merging {
     std::map<std::string, Tensor> changed = whole_;
     for (const auto& [matrix, target] : targets) {
       const Tensor& base = find_base(target);
-      if (!check_fit(*matrix, base)) continue;
+      if (!is_fitting(*matrix, base)) continue;
       types.emplace(target.name, describe_stored_type(*target.own));
       changed.insert_or_assign(target.name, merge_matrix(target.name, base, *matrix));
     }
@@ -106,7 +106,7 @@ class Merging {
   }
 
   // Finds the target of an adapter's tensor. Adds a fault and returns std::nullopt if the model has no such tensor.
-  std::optional<Target> find(std::string_view name, std::string_view file_name, std::string_view kind) {
+  std::optional<Target> find_target(std::string_view name, std::string_view file_name, std::string_view kind) {
     if (const Tensor* own = find_weight(base_, family_, name)) return Target{own->name, own};
     if (tied_ != nullptr && name == family_.output) return Target{std::string(output_name_), tied_};
     add_fault(faults_, fmt::format("{}: the model has no such {}", file_name, kind));
@@ -151,8 +151,8 @@ class Merging {
         what, output);
   }
 
-  // Returns true if the adapter's matrices fit the model's; else adds a fault.
-  bool check_fit(const AdaptedMatrix& matrix, const Tensor& base) {
+  // Returns true if the product of the adapter's matrices can be added to the model's; otherwise adds a fault.
+  bool is_fitting(const AdaptedMatrix& matrix, const Tensor& base) {
     const auto add_problem = [&](const std::string& problem) {
       add_fault(faults_, fmt::format("{}: {}", matrix.file_name, problem));
       return false;
@@ -179,8 +179,8 @@ class Merging {
     return tensor;
   }
 
-  void replace(const Tensor& tensor) {
-    const auto target = find(tensor.name, tensor.name, "tensor");
+  void replace_tensor(const Tensor& tensor) {
+    const auto target = find_target(tensor.name, tensor.name, "tensor");
     if (!target) return;
     if (!(target->own->shape == tensor.shape))
       return add_fault(faults_, fmt::format("{}: its shape is {}, the model's is {}", tensor.name,

@@ -88,15 +88,14 @@ class Fitting {
     turned.topRows(vectors_) = small.matrixU().leftCols(kept) * roots.asDiagonal();
     turned.applyOnTheLeft(left.householderQ());
     LowRankFit fit;
-    fit.left = store_rows(turned);
-    fit.right = store_rows(roots.asDiagonal() * small.matrixV().leftCols(kept).transpose() * right.transpose());
+    fit.left = convert_to_rows(turned);
+    fit.right = convert_to_rows(roots.asDiagonal() * small.matrixV().leftCols(kept).transpose() * right.transpose());
     const double squares = (small.singularValues().head(kept) / scale_).squaredNorm();
     fit.captured = std::min(1.0, squares / matrix_.sum_of_squares);
     return fit;
   }
 
  private:
-  // Returns random signs.
   Columns make_random_signs() const {
     const std::uint64_t key = make_random_key(kSeed, 0, {});
     Columns random(static_cast<Eigen::Index>(columns_), vectors_);
@@ -112,7 +111,7 @@ class Fitting {
     return result;
   }
 
-  static std::vector<float> store_rows(const Columns& matrix) {
+  static std::vector<float> convert_to_rows(const Columns& matrix) {
     std::vector<float> rows(static_cast<std::size_t>(matrix.size()));
     Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
         rows.data(), matrix.rows(), matrix.cols()) = matrix.cast<float>();

@@ -6,7 +6,7 @@
 
 namespace poise {
 
-std::vector<std::size_t> deal_by_bytes(std::span<const std::uint64_t> sizes, std::size_t ranks) {
+std::vector<std::size_t> assign_to_ranks(std::span<const std::uint64_t> sizes, std::size_t ranks) {
   double all = 0;
   for (const std::uint64_t size : sizes) all += static_cast<double>(size);
   std::vector<std::size_t> dealt;

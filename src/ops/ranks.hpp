@@ -39,7 +39,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
                     Communicator& ranks);
 
 // Divides items among ranks by their bytes. Returns the rank of each item; the items of a rank are neighbours.
-std::vector<std::size_t> deal_by_bytes(std::span<const std::uint64_t> sizes, std::size_t ranks);
+std::vector<std::size_t> assign_to_ranks(std::span<const std::uint64_t> sizes, std::size_t ranks);
 
 // Each function appends to a message between ranks: a number, a text with its length, findings, or the measured numbers
 // of a tensor.

@@ -1,4 +1,4 @@
-// save: writes a model to a path, without a conversion's options.
+// Writes a model to a path, without the options of a conversion.
 #include <algorithm>
 #include <iterator>
 #include <optional>

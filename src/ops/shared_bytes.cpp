@@ -103,7 +103,7 @@ Error copy_remedies(Error error, const Error& other) {
 }
 
 // Adds the names of the tensor and part whose bytes contain the error's offset.
-Error name_part(const Error& error, const std::vector<const Model*>& models) {
+Error add_tensor_and_part(const Error& error, const std::vector<const Model*>& models) {
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {
       for (const Part& part : tensor.parts) {
@@ -148,7 +148,8 @@ Error add_place(const Error& error, const std::vector<const Model*>& models) {
 
 Error add_part_name(const Error& error, const std::vector<const Model*>& models) {
   const bool names_tensor = error.message().starts_with(kTensor);
-  if (error.kind() == ErrorKind::invalid_file && error.offset() && !names_tensor) return name_part(error, models);
+  if (error.kind() == ErrorKind::invalid_file && error.offset() && !names_tensor)
+    return add_tensor_and_part(error, models);
   const bool is_about_values = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
   if (is_about_values && error.path().empty() && names_tensor) return add_place(error, models);
   return error;

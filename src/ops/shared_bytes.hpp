@@ -18,7 +18,7 @@
 namespace poise {
 
 // Identifies the decoded bytes of a part and its digest in the file: a digest check of the part depends only on these.
-// Borrows the part.
+// Refers to the part.
 struct DigestedBytes {
   // Requires: the part's blob has a place in a file.
   explicit DigestedBytes(const Part& part);
@@ -73,7 +73,7 @@ SameBefore find_first_with_same_indices(const Model& model);
 // share their bytes, the first counts.
 Error add_part_name(const Error& error, const std::vector<const Model*>& models);
 
-// Calls work() and adds the part to its errors.
+// Returns work(). Adds the part to the errors that it throws.
 template <typename Work>
 auto run_naming_parts(const std::vector<const Model*>& models, const Work& work) {
   try {

@@ -1,9 +1,8 @@
 // Computes statistics: reads tensors in pieces of whole rows on all processors, and adds the pieces up in order.
 //
 // Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses both from its first
-// numbers, and collects numbers that are far from the guessed mean: fewer than one of a hundred in most models. If the
-// guess was too large, or the piece has too many far numbers, another pass counts its outliers if its extremes are
-// ones.
+// numbers, and collects numbers that are far from the guessed mean: fewer than one of a hundred in most models. A piece
+// is read again if its extremes are outliers, but its guess was too large or it has too many far numbers.
 #include <poise/statistics.hpp>
 
 #include <algorithm>
@@ -39,7 +38,9 @@ constexpr std::uint64_t kSample = 1 << 14;  // elements for the histogram, or up
 constexpr std::uint64_t kShortRow = 256;    // elements; shorter rows are summed up together
 
 // Returns the step between the elements of the sample. It is odd, so that rows of even length show all columns.
-std::uint64_t find_sample_step(std::uint64_t elements) { return elements < 2 * kSample ? 1 : (elements / kSample) | 1; }
+std::uint64_t compute_sample_step(std::uint64_t elements) {
+  return elements < 2 * kSample ? 1 : (elements / kSample) | 1;
+}
 
 // Holds the sums of neighbouring elements: of whole rows, or of a part of a single row.
 struct Piece {
@@ -54,7 +55,7 @@ struct Piece {
 };
 
 // Keeps the channel with the larger rms. Ignores a channel without finite numbers, whose rms is NaN.
-void choose_larger(std::optional<TensorStatistics::Channel>& largest, TensorStatistics::Channel next) {
+void keep_larger(std::optional<TensorStatistics::Channel>& largest, TensorStatistics::Channel next) {
   if (std::isnan(next.rms)) return;
   if (!largest || next.rms > largest->rms) largest = next;
 }
@@ -71,7 +72,7 @@ struct Work {
   std::optional<CellGrid> grid = {};  // std::nullopt: no map is wanted
 
   Work(const Tensor& given, std::size_t at) : tensor(given), index(at), count(given.elements()) {
-    step = find_sample_step(count);
+    step = compute_sample_step(count);
     if (given.shape.size() >= 2 && count > 0) row_length = count / given.shape[0];
     if (!is_sparse(given)) return;
     const Part& values = given.require("values");
@@ -169,7 +170,7 @@ class PieceSums {
     if (has_short_rows()) return;
     piece_.row.merge(summary.moments);
     if (!work_.has_long_rows() && (first + count) % work_.row_length == 0)
-      choose_larger(piece_.largest, {first / work_.row_length, std::exchange(piece_.row, {}).find_rms()});
+      keep_larger(piece_.largest, {first / work_.row_length, std::exchange(piece_.row, {}).find_rms()});
   }
 
   void add_stored_cells(std::span<const std::byte> stored, std::uint64_t first, std::size_t count) {
@@ -209,13 +210,12 @@ class PieceSums {
 
   void add_short_rows(std::span<const float> block, std::uint64_t first) {
     const LargestRow largest = find_largest_row(block, static_cast<std::size_t>(work_.row_length));
-    choose_larger(piece_.largest, {first + largest.row, largest.rms});
+    keep_larger(piece_.largest, {first + largest.row, largest.rms});
   }
   void add_short_rows(std::span<const double> block, std::uint64_t first) {
     const auto length = static_cast<std::size_t>(work_.row_length);
     for (std::size_t row = 0; row < block.size() / length; ++row)
-      choose_larger(piece_.largest,
-                    {first + row, summarize(block.subspan(row * length, length), 0).moments.find_rms()});
+      keep_larger(piece_.largest, {first + row, summarize(block.subspan(row * length, length), 0).moments.find_rms()});
   }
 
   const Work& work_;
@@ -258,14 +258,14 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
     row.push_back(values[static_cast<std::size_t>(entries[i].place)]);
     const std::uint64_t index = entries[i].cell / length;
     if (i + 1 < entries.size() && entries[i + 1].cell / length == index) continue;
-    if (index > first_unseen) choose_larger(largest, {first_unseen, 0});  // a row of zeros
+    if (index > first_unseen) keep_larger(largest, {first_unseen, 0});  // a row of zeros
     first_unseen = index + 1;
     Moments moments = {.count = length - row.size()};
     moments.merge(summarize(row, 0).moments);
-    choose_larger(largest, {index, moments.find_rms()});
+    keep_larger(largest, {index, moments.find_rms()});
     row.clear();
   }
-  if (first_unseen < tensor.shape[0]) choose_larger(largest, {first_unseen, 0});
+  if (first_unseen < tensor.shape[0]) keep_larger(largest, {first_unseen, 0});
   return largest;
 }
 
@@ -288,9 +288,9 @@ struct Sums {
     if (work->has_long_rows()) {
       row.merge(piece.row);
       if (piece.end % work->row_length == 0)
-        choose_larger(largest, {piece.begin / work->row_length, std::exchange(row, {}).find_rms()});
+        keep_larger(largest, {piece.begin / work->row_length, std::exchange(row, {}).find_rms()});
     } else if (piece.largest) {
-      choose_larger(largest, *piece.largest);
+      keep_larger(largest, *piece.largest);
     }
     pieces.push_back(std::move(piece));
   }
@@ -441,7 +441,7 @@ class Statistics {
   void keep_own_tensors(const Communicator& ranks) {
     std::vector<std::uint64_t> sizes;
     for (const Waiting& waiting : waiting_) sizes.push_back(waiting.tensor->size_bytes());
-    const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+    const std::vector<std::size_t> dealt = assign_to_ranks(sizes, ranks.size());
     std::vector<Waiting> own;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       if (dealt[i] == ranks.rank()) own.push_back(waiting_[i]);

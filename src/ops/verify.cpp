@@ -112,7 +112,7 @@ class FileCheck final : public Visitor {
 // reads files that have a digest as a whole.
 class ModelCheck {
  public:
-  // `hooks` are null for none, `ranks` for a single rank. Requires: one of them is null.
+  // `hooks` is null if there are none, `ranks` for a single rank. Requires: one of them is null.
   ModelCheck(const Model& model, IoMode io, const Progress& progress, const CheckHooks* hooks, Communicator* ranks)
       : hooks_(hooks),
         ranks_(ranks),
@@ -137,7 +137,7 @@ class ModelCheck {
     meter_.emplace(progress, bytes_read);
   }
 
-  void run(VerifyReport& report) {
+  void check_all(VerifyReport& report) {
     scan_all();
     if (ranks_ != nullptr) exchange_outcomes();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -156,7 +156,7 @@ class ModelCheck {
     add_to(report);
   }
 
-  // Returns findings about whole files. Requires: run() has returned.
+  // Returns findings about whole files. Requires: check_all() has returned.
   std::vector<Finding> collect_file_findings() {
     for (FileItem& item : files_) {
       if (item.finding) file_findings_.push_back(std::move(*item.finding));
@@ -218,7 +218,7 @@ class ModelCheck {
   std::vector<std::size_t> choose_own_items(std::span<const std::uint64_t> sizes) const {
     std::vector<std::size_t> own;
     const std::vector<std::size_t> dealt =
-        ranks_ == nullptr ? std::vector<std::size_t>(sizes.size()) : deal_by_bytes(sizes, ranks_->size());
+        ranks_ == nullptr ? std::vector<std::size_t>(sizes.size()) : assign_to_ranks(sizes, ranks_->size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (ranks_ == nullptr || dealt[i] == ranks_->rank()) own.push_back(i);
     }
@@ -425,15 +425,15 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     report.has_digests = has_digests(model);
     if (ranks != nullptr) require_same_headers(model, *ranks);
     ModelCheck check(model, options.io, progress, hooks, ranks);
-    check.run(report);
+    check.check_all(report);
     return check.collect_file_findings();
   };
   try {
     const auto [format, input, model, faults] = open_on_all_ranks(given, options, ranks);
     report.faults = faults;
     std::ranges::copy(model.warnings, std::back_inserter(report.faults));
-    // A model without its faulty tensors is not whole: headers may disagree, and bytes may belong to no tensor.
-    // Checksums cover all bytes, so that an audit of them remains.
+    // A model without its faulty tensors is not whole: headers may disagree, and bytes may belong to no tensor. The
+    // audit of checksums remains, because they cover all bytes.
     const bool is_whole = faults.empty();
     if (is_whole) std::ranges::move(check_headers(model, given.path, !options.raw), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);

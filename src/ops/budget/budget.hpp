@@ -71,7 +71,7 @@ std::vector<BudgetMatrix> join_experts(std::vector<BudgetMatrix> matrices);
 // of it. Each expert of a layer sees only a part of the tokens.
 void set_weights(std::vector<BudgetMatrix>& matrices);
 
-// Returns the candidate whose error is next to kProbedError (by ratio). With this type for a matrix, choose_types()
+// Returns the index of the candidate whose error is closest to kProbedError (by ratio). With its type, choose_types()
 // measures the divergence that the matrix's errors cause. std::nullopt if no candidate has an error. The divergence
 // grows as the square of small changes: a larger error would leave that range, and a smaller one would be lost in
 // rounding.
@@ -87,8 +87,8 @@ void set_weights(std::vector<BudgetMatrix>& matrices, std::span<const double> di
 // Chooses one candidate for each item, so that the bytes of all fit a budget and the sum of their errors is small.
 //
 // For one item, only the candidates on the lower convex hull of (bytes, error) count: each step to the next one lowers
-// the error by less for a byte than the step before. Steps of all items are made in the order of that gain for a byte,
-// and a step that does not fit is left out together with the later ones of its item.
+// the error by less for a byte than the step before. select() makes the steps of all items in the order of this gain
+// for a byte. It leaves out a step that does not fit, and the later steps of its item.
 //
 // While every step fits, no choice of the same size has a smaller sum of errors: this one minimizes error + factor *
 // bytes for the factor of the last step. After a step that does not fit, the sum exceeds the least possible one by at

@@ -128,7 +128,7 @@ class TypeChooser {
       throw Error(ErrorKind::bad_argument, fmt::format("size: the smallest possible output has {} bytes, more than {}",
                                                        *least.file, *budget_.bytes));
     }
-    // Rounded up, so that it is possible.
+    // Rounds up, so that a budget of this many bits is possible.
     constexpr double kDigits = 1000;
     const double bits = std::ceil(least.compute_bits_per_weight(least.tensors) * kDigits) / kDigits;
     throw Error(ErrorKind::bad_argument, fmt::format("bpw: the smallest possible output has {:.3f} bits per weight, "
@@ -224,12 +224,12 @@ class TypeChooser {
       }
       meter.advance(pass_bytes, matrix.names.front());
     }
-    if (ranks_ != nullptr) divergences = gather(divergences, *ranks_);
+    if (ranks_ != nullptr) divergences = gather_numbers(divergences, *ranks_);
     set_weights(matrices_, divergences);
   }
 
-  // Returns the numbers of the ranks that have measured them: rank r has every size()-th number from r on.
-  static std::vector<double> gather(std::vector<double> own, Communicator& ranks) {
+  // Returns the numbers of all ranks: rank r has measured every size()-th number from r on.
+  static std::vector<double> gather_numbers(std::vector<double> own, Communicator& ranks) {
     std::string message;
     for (const double number : own) append_number(message, std::bit_cast<std::uint64_t>(number));
     const std::vector<std::string> messages = ranks.gather(message);
@@ -327,8 +327,10 @@ class TypeChooser {
       const BudgetMatrix& matrix = matrices_[i];
       const TypeCandidate& candidate = matrix.candidates[chosen[i]];
       const std::string type = candidate.type ? to_string(*candidate.type) : matrix.own_type;
-      const auto is_it = [&](const BudgetChoice::Row& row) { return row.name == matrix.role && row.type == type; };
-      auto row = std::ranges::find_if(rows, is_it);
+      const auto is_same_row = [&](const BudgetChoice::Row& row) {
+        return row.name == matrix.role && row.type == type;
+      };
+      auto row = std::ranges::find_if(rows, is_same_row);
       if (row == rows.end()) {
         const auto last = std::ranges::find(rows.rbegin(), rows.rend(), matrix.role, &BudgetChoice::Row::name);
         row = rows.insert(last.base() == rows.begin() ? rows.end() : last.base(), {matrix.role, type, 0, 0, 0});
@@ -341,7 +343,7 @@ class TypeChooser {
     return rows;
   }
 
-  // The type of matrices without candidates: those whose rows fit no blocks, which get its fallback.
+  // The type of matrices without candidates. Their rows fit no blocks, so they get the fallback of this type.
   static constexpr StoredType kUsual = {.dtype = DType::u8, .blocks = "q8_0"};
 
   const Model& model_;

@@ -76,7 +76,7 @@ struct Sample {
   bool is_beginning = false;  // it has the first rows
 };
 
-// Measures what a sample loses, with weights of the columns.
+// Measures the loss of a sample, with weights of the columns.
 class SampleLoss {
  public:
   // `importance` is null, or has weights for the columns of each matrix that is stacked in the tensor.

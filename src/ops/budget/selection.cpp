@@ -9,12 +9,12 @@
 namespace poise {
 namespace {
 
-// Returns the error that a byte saves between two candidates.
+// Returns the error that each byte removes on the step from one candidate to another.
 double compute_gain(const SizeCandidate& from, const SizeCandidate& to) {
   return (from.error - to.error) / static_cast<double>(to.bytes - from.bytes);
 }
 
-// Returns the numbers of the candidates on the lower convex hull, from the smallest one to that with the least error.
+// Returns the indices of the candidates on the lower convex hull, from the smallest one to that with the least error.
 std::vector<std::size_t> find_hull(const std::vector<SizeCandidate>& candidates) {
   std::vector<std::size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -127,8 +127,7 @@ class XorBlob final : public Blob {
   bool is_shuffled_;
 };
 
-// Collects the planes of changed elements: low bytes of the gaps, high bytes of the gaps, first bytes of the changes,
-// ...
+// Collects the bytes of changed elements in planes: two of the gaps, and one of each byte of the changes.
 class SparsePlanes {
  public:
   explicit SparsePlanes(std::size_t word) : planes_(2 + word) {}
@@ -168,26 +167,26 @@ class SparseIndex {
     }
     groups_.push_back(sum);
   }
-  std::uint64_t header() const { return counts_.size() * sizeof(std::uint32_t); }
-  std::uint64_t size() const { return header() + groups_.back() * (2 + word_); }
-  std::uint32_t count(std::uint64_t block) const { return counts_[static_cast<std::size_t>(block)]; }
+  std::uint64_t header_size() const { return counts_.size() * sizeof(std::uint32_t); }
+  std::uint64_t size() const { return header_size() + groups_.back() * (2 + word_); }
+  std::uint32_t count_changes(std::uint64_t block) const { return counts_[static_cast<std::size_t>(block)]; }
   const std::vector<std::uint32_t>& counts() const { return counts_; }
-  std::uint64_t group_begin(std::uint64_t group) const {
-    return header() + groups_[static_cast<std::size_t>(group)] * (2 + word_);
+  std::uint64_t find_group_begin(std::uint64_t group) const {
+    return header_size() + groups_[static_cast<std::size_t>(group)] * (2 + word_);
   }
-  std::uint64_t group_count(std::uint64_t group) const {
+  std::uint64_t count_group_changes(std::uint64_t group) const {
     return groups_[static_cast<std::size_t>(group) + 1] - groups_[static_cast<std::size_t>(group)];
   }
-  // Returns the group that has the byte at `offset`. Requires: header() <= offset < size().
+  // Returns the group that has the byte at `offset`. Requires: header_size() <= offset < size().
   std::uint64_t find_group(std::uint64_t offset) const {
-    const std::uint64_t change = (offset - header()) / (2 + word_);
+    const std::uint64_t change = (offset - header_size()) / (2 + word_);
     const auto next = std::ranges::upper_bound(groups_, change);
     return static_cast<std::uint64_t>(next - groups_.begin()) - 1;
   }
   // Returns the number of changes in the block's group before the block.
   std::uint64_t count_before(std::uint64_t block) const {
     std::uint64_t sum = 0;
-    for (std::uint64_t b = block / kBlocksInGroup * kBlocksInGroup; b < block; ++b) sum += count(b);
+    for (std::uint64_t b = block / kBlocksInGroup * kBlocksInGroup; b < block; ++b) sum += count_changes(b);
     return sum;
   }
 
@@ -205,14 +204,15 @@ class SparseBlob final : public Blob {
   bool seekable() const override { return pair_.base->seekable() && pair_.tuned->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    copy_overlap(0, index_.header(), offset, out, [&](std::uint64_t i) {
-      return static_cast<std::byte>(index_.count(i / sizeof(std::uint32_t)) >> (8 * (i % sizeof(std::uint32_t))));
+    copy_overlap(0, index_.header_size(), offset, out, [&](std::uint64_t i) {
+      return static_cast<std::byte>(index_.count_changes(i / sizeof(std::uint32_t)) >>
+                                    (8 * (i % sizeof(std::uint32_t))));
     });
     const std::uint64_t end = offset + out.size();
-    for (std::uint64_t at = std::max(offset, index_.header()); at < end;) {
+    for (std::uint64_t at = std::max(offset, index_.header_size()); at < end;) {
       const std::uint64_t group = index_.find_group(at);
       const std::vector<std::byte> bytes = make_group(group);
-      const std::uint64_t begin = index_.group_begin(group);
+      const std::uint64_t begin = index_.find_group_begin(group);
       copy_overlap(begin, bytes.size(), offset, out,
                    [&](std::uint64_t i) { return bytes[static_cast<std::size_t>(i)]; });
       at = begin + bytes.size();
@@ -226,9 +226,9 @@ class SparseBlob final : public Blob {
     XorPiece piece;
     const std::uint64_t last = std::min<std::uint64_t>((group + 1) * kBlocksInGroup, index_.counts().size());
     for (std::uint64_t b = group * kBlocksInGroup; b < last; ++b) {
-      if (index_.count(b) == 0) continue;
+      if (index_.count_changes(b) == 0) continue;
       const auto changes = piece.read(pair_, b * kDeltaBlock, std::min(kDeltaBlock, elements - b * kDeltaBlock));
-      if (planes.add(changes, pair_.word) != index_.count(b))
+      if (planes.add(changes, pair_.word) != index_.count_changes(b))
         throw Error(ErrorKind::io, fmt::format("tensor {}: its bytes have changed while they were read", pair_.tensor));
     }
     return planes.join();
@@ -296,16 +296,16 @@ class AppliedSparse final : public Blob {
     base_->read(offset, out);
     const std::uint64_t block_bytes = kDeltaBlock * word_;
     for (std::uint64_t b = offset / block_bytes; b * block_bytes < offset + out.size(); ++b) {
-      if (index_.count(b) > 0) change_block(b, offset, out);
+      if (index_.count_changes(b) > 0) change_block(b, offset, out);
     }
   }
 
  private:
   void change_block(std::uint64_t block, std::uint64_t offset, std::span<std::byte> out) const {
-    const std::uint32_t count = index_.count(block);
+    const std::uint32_t count = index_.count_changes(block);
     const std::uint64_t group = block / kBlocksInGroup;
-    const std::uint64_t stride = index_.group_count(group);
-    const std::uint64_t begin = index_.group_begin(group) + index_.count_before(block);
+    const std::uint64_t stride = index_.count_group_changes(group);
+    const std::uint64_t begin = index_.find_group_begin(group) + index_.count_before(block);
     std::vector<std::byte> planes(static_cast<std::size_t>(count) * (2 + word_));
     for (std::size_t p = 0; p < 2 + word_; ++p)
       delta_->read(begin + p * stride, std::span(planes).subspan(p * count, count));

@@ -55,12 +55,12 @@ bool have_same_layout(const Tensor& a, const Tensor& b) {
 
 // Returns true if the tensors differ only in the bytes of their parts.
 bool have_same_form(const Tensor& a, const Tensor& b) {
-  const auto is_like = [](const Part& part, const Part& other) {
+  const auto have_same_type = [](const Part& part, const Part& other) {
     return part.role == other.role && part.dtype == other.dtype && part.type_name() == other.type_name() &&
            part.blob->size() == other.blob->size();
   };
   return a.shape == b.shape && have_same_layout(a, b) && is_same_value(Value(a.attributes), Value(b.attributes)) &&
-         std::ranges::equal(a.parts, b.parts, is_like);
+         std::ranges::equal(a.parts, b.parts, have_same_type);
 }
 
 // Returns the attributes as a list of [key, value], which keeps their order in CBOR.

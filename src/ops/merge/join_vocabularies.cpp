@@ -89,7 +89,7 @@ void require_same_kind(const NamedVocabulary& own, const NamedVocabulary& other)
                           own.model, kind, other.model, other_kind));
 }
 
-bool has_same_cuts(const Vocabulary& a, const Vocabulary& b) {
+bool have_same_normalization(const Vocabulary& a, const Vocabulary& b) {
   const auto has_same = [&](std::string_view key) {
     const Value none;
     const Value* left = a.pipeline.find(key);
@@ -130,7 +130,7 @@ std::string join_pair(const std::pair<std::string_view, std::string_view>& pair,
 }
 
 // Returns the score minus 1, or the next lower number if float32 rounds that to the same score.
-float find_lower_score(float score) {
+float compute_lower_score(float score) {
   return std::min(score - 1, std::nextafter(score, std::numeric_limits<float>::lowest()));
 }
 
@@ -154,14 +154,14 @@ class VocabularyUnion {
         least_score_ = std::min(least_score_, std::floor(score));
     }
     if (const auto* mark = get_model(own.vocabulary).get_if<std::string>("continuing_subword_prefix")) prefix_ = *mark;
-    // Ids that the model lists without a row go to tokens of other models.
+    // The tokens of other models get the ids after the last row, so these leave the list.
     if (const Value* decoder = made_.tokenizer_config.find(kAddedDecoder))
       made_.tokenizer_config.set(std::string(kAddedDecoder), keep_listed_ids_below(*decoder, made_.size()));
   }
 
   void add(const NamedVocabulary& other) {
     const std::size_t before = made_.size();
-    OtherTokens tokens = list_tokens(other.vocabulary);
+    OtherTokens tokens = list_new_tokens(other.vocabulary);
     add_model_tokens(other, tokens.of_model);
     if (made_.size() > before && !by_score_) add_merges(other.vocabulary);
     for (const AddedToken& token : tokens.added) added_.push_back(token);
@@ -185,7 +185,7 @@ class VocabularyUnion {
   };
 
   // Lists the tokens that the union lacks so far, by id.
-  OtherTokens list_tokens(const Vocabulary& other) {
+  OtherTokens list_new_tokens(const Vocabulary& other) {
     std::unordered_map<std::size_t, const Attributes*> listed;
     if (const auto* list = other.pipeline.get_if<Value::Array>(kAdded)) {
       for (const Value& item : *list) {
@@ -220,7 +220,7 @@ class VocabularyUnion {
     if (by_score_) {
       // The new tokens get lower scores than the tokens before, so that merges to the latter come first.
       for (const std::size_t i : order_by_merges(other.vocabulary, ids))
-        scores[i] = least_score_ = find_lower_score(least_score_);
+        scores[i] = least_score_ = compute_lower_score(least_score_);
     } else {
       for (std::size_t i = 0; i < ids.size(); ++i) scores[i] = other.vocabulary.score(ids[i]);
     }
@@ -361,7 +361,7 @@ JoinedVocabulary join_vocabularies(std::span<const NamedVocabulary> models, std:
     for (std::size_t i = 0; i < models.size(); ++i) {
       if (i == own) continue;
       all.add(models[i]);
-      if (!has_same_cuts(models[own].vocabulary, models[i].vocabulary))
+      if (!have_same_normalization(models[own].vocabulary, models[i].vocabulary))
         result.notes.push_back(
             fmt::format("the tokenizer of {} normalizes or cuts texts in another way than that of {}, which the result "
                         "follows",

@@ -263,7 +263,7 @@ class ModelMerge {
     const std::string type = describe_stored_type(base != nullptr ? *base : *inputs.front());
     const bool is_arranged = arrange_tokens(described, place, sources, inputs, base);
     const Tensor& own = base != nullptr ? *base : *inputs.front();
-    if (!check_inputs_fit(name, own, inputs, sources)) return;
+    if (!are_fitting(name, own, inputs, sources)) return;
     const ParameterValues values = resolve_settings(recipe_, method_, *place.slice, name, place.position);
     const bool is_copy = values.has("scale") && values.get("scale") == 1;
     if (is_copy || !has_float_elements(own)) {
@@ -344,9 +344,10 @@ class ModelMerge {
     return own == sources.end() ? find_used(*reference_, described) : find_in_source(*own, described, place);
   }
 
-  // Returns true if the inputs can be merged to the tensor; else adds faults. `sources` has the source of each input.
-  bool check_inputs_fit(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
-                        const std::vector<const MergeSource*>& sources) {
+  // Returns true if the inputs can be merged to the tensor; otherwise adds faults. `sources` has the source of each
+  // input.
+  bool are_fitting(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
+                   const std::vector<const MergeSource*>& sources) {
     bool fits = true;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& tensor = *inputs[i];

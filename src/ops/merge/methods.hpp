@@ -119,13 +119,15 @@ class InnerProducts {
   explicit InnerProducts(std::size_t count) : count_(count), products_(count * (count + 1) / 2) {}
 
   std::size_t size() const { return count_; }
-  double at(std::size_t i, std::size_t j) const { return products_[index(i, j)]; }
-  double& at(std::size_t i, std::size_t j) { return products_[index(i, j)]; }
+  double at(std::size_t i, std::size_t j) const { return products_[compute_index(i, j)]; }
+  double& at(std::size_t i, std::size_t j) { return products_[compute_index(i, j)]; }
   double compute_norm(std::size_t i) const;
   void add(const InnerProducts& other);
 
  private:
-  static std::size_t index(std::size_t i, std::size_t j) { return i < j ? j * (j + 1) / 2 + i : i * (i + 1) / 2 + j; }
+  static std::size_t compute_index(std::size_t i, std::size_t j) {
+    return i < j ? j * (j + 1) / 2 + i : i * (i + 1) / 2 + j;
+  }
 
   std::size_t count_;
   std::vector<double> products_;  // the lower triangle

@@ -205,12 +205,12 @@ class RecipeReader {
   MergeLayers read_layers(const YamlNode& node) const {
     constexpr std::string_view kExpected = "two numbers, such as [0, 16]";
     if (node.kind != NodeKind::list || node.items.size() != 2) fail(node, "layer_range", kExpected);
-    const auto read = [&](const YamlNode& item) {
+    const auto read_layer = [&](const YamlNode& item) {
       const auto number = item.kind == NodeKind::scalar ? parse_number_text<std::uint64_t>(item.text) : std::nullopt;
       if (!number) fail(item, "layer_range", kExpected);
       return *number;
     };
-    return {read(node.items[0]), read(node.items[1])};
+    return {read_layer(node.items[0]), read_layer(node.items[1])};
   }
 
   std::vector<MergeSource> read_sources(const YamlNode& node, std::string_view key, bool has_layers) const {

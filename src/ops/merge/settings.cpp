@@ -62,7 +62,7 @@ void check_number_of_models(const MergeRecipe& recipe, const MergeMethod& method
 }
 
 // Returns the value of a setting for a tensor; std::nullopt if no filter matches.
-std::optional<double> evaluate(const MergeSetting& setting, std::string_view tensor, double position) {
+std::optional<double> compute_setting(const MergeSetting& setting, std::string_view tensor, double position) {
   for (const MergeSetting::Case& row : setting.cases) {
     const bool fits = row.filter.empty() || row.filter == "*" || tensor.find(row.filter) != std::string_view::npos;
     if (!fits) continue;
@@ -122,7 +122,7 @@ ParameterValues resolve_settings(const MergeRecipe& recipe, const MergeMethod& m
       for (const MergeSettings* settings : {&inputs[i]->settings, &slice.settings, &recipe.settings}) {
         const auto found = settings->find(parameter.name);
         if (found == settings->end()) continue;
-        if (const auto value = evaluate(found->second, tensor, position)) {
+        if (const auto value = compute_setting(found->second, tensor, position)) {
           values.set(p, i, parameter.kind == MergeParameter::Kind::number ? *value : std::floor(*value));
           break;
         }

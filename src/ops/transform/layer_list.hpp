@@ -32,7 +32,7 @@ struct LayerList {
   std::optional<LayerName> split(std::string_view name) const;
 };
 
-// Holds the layers of a list that stay.
+// Holds a list of layers, and those of them that stay.
 struct LayerCut {
   LayerList list;
   std::vector<std::uint64_t> kept;  // the numbers of these layers

@@ -54,8 +54,8 @@ struct RevisedModel : MergedModel {
   std::string_view find_name(const std::string& input_name) const;
 };
 
-// Throws what the revisions throw. Adds a warning if the family can no longer compute the model. Reads no tensor's
-// bytes.
+// Applies all revisions, and throws what they throw. Adds a warning if the family can no longer compute the model.
+// Reads no tensor's bytes.
 RevisedModel revise_model(MergedModel merged, const Format& target, const ConvertOptions& options);
 
 }  // namespace poise

@@ -19,13 +19,13 @@ struct TokenAxis {
   std::size_t axis;
 };
 
-// In errors of the functions below, `option` names what asks for the change.
+// `option` is the name of the option in the errors of the functions below.
 
 // Returns the tensors that have an axis of tokens. Throws bad_argument if there are none. The result refers to the
 // model.
 std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option);
 
-// Returns the length of these axes. Throws bad_argument if they are not equally long. Requires: there is one.
+// Returns the length of these axes. Throws bad_argument if they are not equally long. Requires: `axes` is not empty.
 std::uint64_t count_token_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option);
 
 // Moves a vocabulary that attributes describe in GGUF's terms into the model. Throws bad_argument if they describe one

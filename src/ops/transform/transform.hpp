@@ -56,8 +56,8 @@ struct QuantizedTensor {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part with the codes
-  // Of blocks that a budget chose: the matrix whose rows became blocks, and weights of its columns, or null, as in
-  // quantize_to_blocks(). Null for other codes.
+  // If a budget chose the blocks, the matrix whose rows became blocks, and the weights of its columns (null: none), as
+  // in quantize_to_blocks(). Null for other codes.
   std::shared_ptr<const Tensor> rows = nullptr;
   Importance importance = nullptr;
 };
