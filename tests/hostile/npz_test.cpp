@@ -262,7 +262,7 @@ TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
                      [] {
                        return zip_file({{"o.npy", objects("'|O'", kHarmless)}});
                      },
-                     "0 signature", "no array is read: 1 array is of other elements than numbers and texts"},
+                     "0 signature", "no array is read: 1 array has other elements than numbers and texts"},
       });
 }
 

@@ -118,8 +118,8 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
     {".pth", "; open it by its own path"},
     {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
     {".msgpack",
-     "; open it by its own path, with Flax's names and layouts: a directory that runs has PyTorch's; in Python, load "
-     "it with from_flax=True and save it"},
+     "; open it by its own path, with Flax's names. To run the model, load it in Python with from_flax=True and save "
+     "it"},
 });
 
 std::string explain_missing_weights(const Container& directory) {

@@ -85,7 +85,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   if (const auto& texts = found->left_out; !texts.empty()) {
     warn(model.warnings,
          fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
-                     "{} after them {} left out, the first is {}",
+                     "{} beyond it {} left out, the first is {}",
                      rows, format_count(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
                      texts.size() == 1 ? "is" : "are", texts.front()),
          directory.path());

@@ -101,8 +101,8 @@ class Reader {
     }
     if (first_left_out_ != nullptr && model_.size() == 0 && texts_.empty()) {
       model_.warnings.push_back({Severity::error,
-                                 fmt::format("no array is read: {} array{} of other elements than numbers and texts",
-                                             left_out_, left_out_ == 1 ? " is" : "s are"),
+                                 fmt::format("no array is read: {} array{} other elements than numbers and texts",
+                                             left_out_, left_out_ == 1 ? " has" : "s have"),
                                  archive_.source()->name(), first_left_out_->header});
     }
     model_.attributes = Attributes::from_unique(std::move(texts_));
