@@ -99,8 +99,8 @@ RopePlan plan_llama3(const Rope& rope) {
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.find_original_positions();
   return {.frequencies = rope.compute_frequencies([&](std::size_t, double frequency) {
-    const double waves =
-        original * frequency / (2 * std::numbers::pi);  // turns of the angle over the original positions
+    // The number of turns of the angle over the original positions.
+    const double waves = original * frequency / (2 * std::numbers::pi);
     const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);
     return (1 - kept) * frequency / factor + kept * frequency;
   })};

@@ -124,8 +124,8 @@ std::optional<ConvertedWeights> store_tied_output(const Model& model) {
   ConvertedWeights stored{copy_model(model, nullptr), {}, {}};
   stored.model.add(std::move(output));
   untie_output(stored.model);
-  stored.losses.push_back(
-      fmt::format("the file has {} twice, as {} too: its readers require both", embedding->name, family.output));
+  stored.losses.push_back(fmt::format("the file has {} twice, as {} too, because its readers require both",
+                                      embedding->name, family.output));
   return stored;
 }
 

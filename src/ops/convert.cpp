@@ -94,7 +94,7 @@ void require_room(const Model& model, const PreparedFile& file, const fs::path& 
     if (needs_room(model.tensors()[i])) needed = saturating_add(needed, plan.tensor_bytes[i]);
   }
   if (needed <= room->bytes) return;
-  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes),
+  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, but the file system has {}", needed, room->bytes),
               output.string());
 }
 

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kConfigFile = "config.json";
 constexpr std::uint64_t kMostConfig = 16 << 20;  // bytes
-constexpr std::size_t kMostNameBytes = 200;      // of the base in a message
+constexpr std::size_t kMostNameBytes = 200;      // of the base's name in a message
 
 // Returns a model with the configuration of a file, and without tensors.
 Model read_base_config(const fs::path& path) {

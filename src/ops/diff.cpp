@@ -349,8 +349,8 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
           TensorDifference{ordered[i], what, describe_if_present(left), describe_if_present(right), std::nullopt};
       return;
     }
-    const bool sparse = is_sparse(*left);  // sparse tensors count as done at once, because progress in bytes does not
-                                           // follow from progress in elements
+    // Sparse tensors count as done at once, because progress in bytes does not follow from progress in elements.
+    const bool sparse = is_sparse(*left);
     const auto advance = [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
     };

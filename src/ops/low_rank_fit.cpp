@@ -208,7 +208,7 @@ class Fitting {
       for (std::size_t j = 0; j < width; ++j)
         strips[(j / kStrip * block.count + i) * kStrip + j % kStrip] = block.products[i * width + j];
     }
-    constexpr std::size_t kColumns = 16;  // that are copied to rows together
+    constexpr std::size_t kColumns = 16;  // columns that are copied to rows together
     std::vector<float> turned(kColumns * block.count);
     block.transposed.assign(columns_ * width, 0.0F);
     for (std::size_t begin = 0; begin < columns_; begin += kColumns) {

@@ -167,7 +167,7 @@ class ModelCheck {
  private:
   struct TensorItem {
     const Tensor* tensor;
-    std::size_t first, last;  // the indices of the tensor's parts
+    std::size_t first, last;  // parts [first, last) are those of the tensor
     std::vector<Finding> findings = {};
   };
 
@@ -298,10 +298,11 @@ class ModelCheck {
 
   void copy_part_result(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
-    add_reference(outcomes_[other].findings,
-                  fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
-                              parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role),
-                  outcomes_[i].findings);
+    add_reference(
+        outcomes_[other].findings,
+        fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}, which has findings", parts_[i].tensor->name,
+                    parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role),
+        outcomes_[i].findings);
   }
 
   void check(TensorItem& item) {
@@ -313,10 +314,10 @@ class ModelCheck {
   }
 
   static void copy_index_result(TensorItem& item, const TensorItem& other) {
-    add_reference(
-        other.findings,
-        fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name),
-        item.findings);
+    add_reference(other.findings,
+                  fmt::format("tensor {}: its indices are those of tensor {}, which has findings", item.tensor->name,
+                              other.tensor->name),
+                  item.findings);
   }
 
   void add_hashes(std::vector<PartHash>& hashes) const {

@@ -203,7 +203,7 @@ TEST_F(Convert, OutputsThatDoNotFitOnTheDiskAreRefusedBeforeTheFirstByte) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_EQ(error.path(), output("out.safetensors"));
-    EXPECT_THAT(error.message(), testing::StartsWith("the tensors need 8796093022208 bytes, and the file system has "));
+    EXPECT_THAT(error.message(), testing::StartsWith("the tensors need 8796093022208 bytes, but the file system has "));
   }
   EXPECT_FALSE(begun);
   EXPECT_EQ(files(), (std::set<std::string>{"in.zt", "sparse.zt"}));

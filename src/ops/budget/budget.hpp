@@ -114,7 +114,7 @@ class SizeSelection {
  private:
   struct Step {
     std::size_t item;
-    std::size_t from;  // candidates
+    std::size_t from;  // the indices of two candidates
     std::size_t to;
     std::uint64_t bytes;  // that the step adds
     double gain;          // the error that each of these bytes removes

@@ -107,8 +107,8 @@ class TypeChooser {
     const FilePlan plan = plan_file_(made);
     if (budget_.bytes && !plan.bytes) {
       throw Error(ErrorKind::bad_argument,
-                  "size: the size of the output depends on its tensors' bytes, so only writing shows it; bpw limits "
-                  "the bits per weight");
+                  "size: the size of the output depends on its tensors' bytes, so only writing shows it; give bpw, a "
+                  "limit for the bits per weight");
     }
     return {made.model, plan};
   }

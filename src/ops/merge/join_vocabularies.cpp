@@ -177,7 +177,7 @@ class VocabularyUnion {
   struct AddedToken {
     const Vocabulary* vocabulary;
     std::size_t id;
-    const Attributes* entry;  // of the list added_tokens; null: none
+    const Attributes* entry;  // the token's entry in the list added_tokens; null: none
   };
   struct OtherTokens {
     std::vector<std::size_t> of_model;

@@ -101,7 +101,8 @@ class ModelMerge {
         if (source.layers) ++with;
       }
     }
-    if (with != 0 && with != all) refuse_recipe(recipe_, "layer_range: some sources have one, and others have none");
+    if (with != 0 && with != all)
+      refuse_recipe(recipe_, "layer_range: some sources lack it; give it for all sources, or for none");
     if (with == 0 && recipe_.slices.size() > 1)
       refuse_recipe(recipe_, "layer_range is missing: with several slices, each source needs one");
     return with > 0;

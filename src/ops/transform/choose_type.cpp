@@ -86,7 +86,7 @@ class ChooseType final : public Step {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");
     }
     if (plan.type && plan.type->quantized() && find_layout_type(plan.tensor.layout).quantized)
-      plan.warn("its codes are quantized again, and errors add up; the loss is measured against these codes");
+      plan.warn("its codes are quantized again, so errors add up; the loss is that of the second time alone");
     if ((kept || options_.dtype || options_.quantize || recipe_ || conversion_.types) &&
         keeps_type_against_request(plan)) {
       plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, describe_storage(plan.tensor)),
@@ -114,7 +114,7 @@ class ChooseType final : public Step {
     if (scale == nullptr) scale = scales_.find(tensor);
     if (scale == nullptr) return;
     throw Error(ErrorKind::unsupported, fmt::format("tensor {} holds codes ({}) that {} scales, but no configuration "
-                                                    "describes how: without another type they are copied as they are",
+                                                    "describes how; without another type, they are copied as they are",
                                                     tensor.name, describe_storage(tensor), scale->name))
         .with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
   }
@@ -128,7 +128,7 @@ class ChooseType final : public Step {
     if (!holds_layout(target_, find_layout_type(type))) refuse_type(to_string(type));
   }
 
-  static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
+  static constexpr std::string_view kAllAtOnce = "parts stay as they are, or all matrices become numbers of one type";
 
   // Returns the type of the first pattern of keep that matches. A part of a quantized matrix gets no type: a pattern
   // that matches its name, or the matrix's, only sets matches_part_.
@@ -214,8 +214,8 @@ class ChooseType final : public Step {
     if (type && is_castable(type->dtype))
       return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
     if (!type && has_float_elements(plan.tensor) && own->second != to_string(find_element_type(plan.tensor)))
-      plan.warn(fmt::format("Poise cannot encode {}, its own type,{} so with the adapter's change it becomes f32",
-                            own->second, blocks != nullptr ? " without an importance matrix," : ""));
+      plan.warn(fmt::format("it becomes f32 with the adapter's change, because Poise cannot encode its own type, {}{}",
+                            own->second, blocks != nullptr ? ", without an importance matrix" : ""));
     return std::nullopt;
   }
 

@@ -251,7 +251,7 @@ LayerList find_checked_layers(const Model& model, const std::optional<std::strin
   const std::uint64_t numbers = find_last_number(model, list.prefixes) + 1;
   if (list.count == 0 || list.count > numbers || list.count > model.size())
     refuse_option(kLayers,
-                  fmt::format("the model has {} layers by its configuration, and its tensors {}N have {} numbers",
+                  fmt::format("the model has {} layers by its configuration, but its tensors {}N have {} numbers",
                               list.count, list.prefixes.front(), std::min<std::uint64_t>(numbers, model.size())));
   return list;
 }

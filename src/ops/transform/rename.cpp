@@ -79,7 +79,8 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
       pieces.emplace_back();
     } else {
       refuse_option(kRename,
-                    fmt::format("\"{}\": the number of a group follows {}, as in {}1; write {}{} for the character",
+                    fmt::format("\"{}\": expected the number of a group after {}, as in {}1; write {}{} for the "
+                                "character",
                                 option, c, c, c, c));
     }
   }
@@ -106,7 +107,7 @@ class Renaming {
     }
     for (const Piece& piece : pieces_) {
       if (piece.group && *piece.group > groups)
-        refuse_option(kRename, fmt::format("\"{}\": the new name has {} {}, and the pattern has {}", shown_,
+        refuse_option(kRename, fmt::format("\"{}\": the new name uses {} {}, but the pattern has only {}", shown_,
                                            regex_ ? "group" : "star", *piece.group, groups));
     }
   }

@@ -82,7 +82,7 @@ void move_described_vocabulary(Model& model, std::string_view option) {
   DescribedVocabulary described = make_described_vocabulary(model);
   if (!described.problem.empty())
     refuse_option(option,
-                  fmt::format("the vocabulary stays in attributes that Poise cannot cut: {}", described.problem));
+                  fmt::format("Poise cannot read the vocabulary that the attributes describe: {}", described.problem));
   if (!described.made) return;
   model.vocabulary = std::move(described.made);
   model.attributes = std::move(described.attributes);

@@ -107,7 +107,7 @@ std::unique_ptr<Step> make_select_step(const Conversion& conversion);           
 std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);       // dtype, quantize, ..., keep
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);   // transposes if blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);              // casts to another floating-point type
-std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // turns numbers into codes
+std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // replaces numbers with codes
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // makes dense what the target lacks
 std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // keeps parts besides the elements

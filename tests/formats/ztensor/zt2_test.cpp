@@ -604,7 +604,8 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.bytes, 8U + 8U + 8U);
   ASSERT_EQ(report.faults.size(), 2U);
   EXPECT_THAT(report.faults[0].message, HasSubstr("tensor b: data: the digest is xxh3:"));
-  EXPECT_EQ(report.faults[1].message, "tensor copy.of.b: data: these are the bytes of tensor b: data: see there");
+  EXPECT_EQ(report.faults[1].message,
+            "tensor copy.of.b: data: these are the bytes of tensor b: data, which has findings");
   EXPECT_EQ(report.faults[1].path, directory / "bad.zt");
   EXPECT_EQ(report.faults[1].offset, 131072U);
 }
@@ -665,7 +666,7 @@ TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   const VerifyReport report = verify(directory / "bad.zt");
   ASSERT_EQ(report.faults.size(), 2U);
   EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: indices: element 0 in row 0 is in column 99"));
-  EXPECT_EQ(report.faults[1].message, "tensor b: its indices are those of tensor a: see there");
+  EXPECT_EQ(report.faults[1].message, "tensor b: its indices are those of tensor a, which has findings");
   EXPECT_EQ(report.faults[1].offset, report.faults[0].offset);
 }
 
@@ -703,7 +704,7 @@ TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   const VerifyReport report = verify(directory / "bad.zt");
   ASSERT_EQ(report.faults.size(), 2U);
   EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: coords: "));
-  EXPECT_EQ(report.faults[1].message, "tensor b: coords: these are the bytes of tensor a: coords: see there");
+  EXPECT_EQ(report.faults[1].message, "tensor b: coords: these are the bytes of tensor a: coords, which has findings");
 }
 
 TEST(Zt2, HashIgnoresDigestsInTheFile) {
