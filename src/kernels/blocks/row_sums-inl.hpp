@@ -315,12 +315,12 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE hn::Vec<CodeSums> sum_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {
-      const auto x = hn::LoadDup128(CodeWords(), x_integers + t * (columns / 16) + 8 * i);
-      return hn::ConvertTo(CodeSums(), MultiplyAddNeighbours(factors[i], x));
+      const auto sums = hn::LoadDup128(CodeWords(), x_integers + t * (columns / 16) + 8 * i);
+      return hn::ConvertTo(CodeSums(), MultiplyAddNeighbours(factors[i], sums));
     };
-    const float* const scales = this->x_scales + t * (columns / 32);
-    return MulAdd(products(0), hn::LoadDup128(CodeSums(), scales),
-                  hn::Mul(products(1), hn::LoadDup128(CodeSums(), scales + 4)));
+    const float* const steps = this->x_scales + t * (columns / 32);
+    return MulAdd(products(0), hn::LoadDup128(CodeSums(), steps),
+                  hn::Mul(products(1), hn::LoadDup128(CodeSums(), steps + 4)));
   }
   // Returns the sums of x of the i-th 128 columns.
   HWY_INLINE hn::Vec<CodeSums> load_sums_of_x(std::size_t t, std::size_t i) const {
