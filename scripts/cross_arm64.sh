@@ -1,40 +1,108 @@
 #!/bin/sh
-# Builds the command for arm64 with Debian's cross compiler, and compares under QEMU what it does with what a command of
-# this machine does: cross_arm64.sh DIRECTORY POISE. JOBS: processors. For root.
+# Builds the command and the unit tests for arm64 with Debian's cross compiler, and runs both under QEMU:
+# cross_arm64.sh DIRECTORY POISE. POISE: a command of the same version for this machine. For root. Prints a line for
+# each step that ends well. STEPS: some of "results units vectors commands", by default all. JOBS: processors.
 set -eu
 mkdir -p "$1"
 output=$(cd "$1" && pwd) native=$(realpath "$2")
 cd "$(dirname "$0")/.."
+root=$PWD
+JOBS=${JOBS:-$(nproc)}
+
+has_step() {
+  case " ${STEPS:-results units vectors commands} " in *" $1 "*) return 0 ;; esac
+  return 1
+}
+
+# build TARGET: prints the end of the log if it fails.
+build() {
+  ninja -C "$output/build" -j"$JOBS" "$1" >"$output/build-$1.log" || {
+    tail -n 20 "$output/build-$1.log" >&2
+    exit 1
+  }
+}
+
 scripts/make_sysroot.sh arm64 "$output/sysroot"
 cmake -S . -B "$output/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.cmake" \
-  -DPOISE_SYSROOT="$output/sysroot" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPOISE_PYTHON_PACKAGE=OFF \
+  -DPOISE_SYSROOT="$output/sysroot" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPOISE_PYTHON_PACKAGE=OFF \
   -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON >"$output/configure.log"
-ninja -C "$output/build" -j"${JOBS:-$(nproc)}" poise >"$output/build.log" || {
-  tail -n 20 "$output/build.log" >&2
-  exit 1
-}
-examples=$PWD/examples
+build poise
+
+# The tests expect a program, so this script stands in for the command. QEMU_CPU names the processor: "max" has SVE.
+export QEMU_LD_PREFIX="$output/sysroot"
+cat >"$output/poise" <<END
+#!/bin/sh
+exec qemu-aarch64-static -L "$output/sysroot" "$output/build/poise" "\$@"
+END
+chmod +x "$output/poise"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/native" "$work/arm64"
 
 # A conversion writes the same bytes on every processor, and a verification finds the same.
-for place in native arm64; do
-  cd "$work/$place"
-  poise=$native
-  [ $place = native ] || poise="qemu-aarch64-static -L $output/sysroot $output/build/poise"
-  $poise --version
+write_results() {
+  mkdir "$work/$1"
+  cd "$work/$1"
+  $2 --version
   for type in q8_0 q4_0 q5_1 q4_k q6_k iq4_nl mxfp4; do
-    $poise convert "$examples/nano-mistral" -o "$type.gguf" --quantize $type --quiet
+    $2 convert "$root/examples/nano-mistral" -o "$type.gguf" --quantize $type --quiet
   done
-  $poise convert "$examples/nano-mistral" -o group4.zt --quantize group4 --compress zstd --quiet
-  $poise convert q4_k.gguf -o back.safetensors --dtype f16 --quiet
-  $poise hash "$examples/nano-mistral" >hash
-  $poise verify ./*.gguf ./*.zt ./*.safetensors >verify
-  $poise run "$examples/nano-mistral" -p "One day, a mouse" -n 60 --exact >text
-  $poise run q8_0.gguf -p "One day, a mouse" -n 30 >text-q8_0
-done
-cd "$work"
-diff -r native arm64
-count=$(find arm64 -type f | wc -l)
-echo "arm64: $count results equal those of this machine, to the byte"
+  $2 convert "$root/examples/nano-mistral" -o group4.zt --quantize group4 --compress zstd --quiet
+  $2 convert q4_k.gguf -o back.safetensors --dtype f16 --quiet
+  $2 hash "$root/examples/nano-mistral" >hash
+  $2 verify ./*.gguf ./*.zt ./*.safetensors >verify
+  $2 run "$root/examples/nano-mistral" -p "One day, a mouse" -n 60 --exact >text
+  $2 run q8_0.gguf -p "One day, a mouse" -n 30 >text-q8_0
+  cd "$root"
+}
+
+if has_step results; then
+  write_results native "$native"
+  QEMU_CPU=max,sve=off write_results neon "$output/poise"
+  QEMU_CPU=max write_results sve "$output/poise"
+  diff -r "$work/native" "$work/neon"
+  diff -r "$work/native" "$work/sve"
+  echo "arm64: $(find "$work/sve" -type f | wc -l) results with NEON and with SVE equal those of this machine, to the byte"
+fi
+
+# run_units NAME FILTER CPU: runs unit tests in parallel shards, and prints how many passed.
+run_units() {
+  shards=$((JOBS * 4))
+  seq 0 $((shards - 1)) | QEMU_CPU=$3 GTEST_TOTAL_SHARDS=$shards xargs -P "$JOBS" -I SHARD sh -c \
+    'GTEST_SHARD_INDEX=SHARD "$0" --gtest_brief=1 --gtest_filter="$1" >"$2-SHARD.log" 2>&1' \
+    "$output/build/tests/run" "$2" "$output/$1" || {
+    grep -h "FAILED\|rror" "$output/$1"-*.log >&2 || true
+    exit 1
+  }
+  passed=$(cat "$output/$1"-*.log | sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' | paste -sd+ | bc)
+  echo "arm64: $passed unit tests passed ($1)"
+}
+
+if has_step units || has_step vectors; then
+  build poise_tests
+  cat >"$output/build/tests/run" <<END
+#!/bin/sh
+exec qemu-aarch64-static -L "$output/sysroot" "$output/build/tests/poise_tests" "\$@"
+END
+  chmod +x "$output/build/tests/run"
+fi
+# Vectors of 64 bytes. Tests of kernels and codecs choose NEON and SVE themselves.
+if has_step units; then run_units units '*' max; fi
+# The same vector code without SVE, and with the shortest and longest vectors.
+if has_step vectors; then
+  for cpu in max,sve=off max,sve-max-vq=1 max,sve-max-vq=16,sve-default-vector-length=-1; do
+    run_units "vectors-$cpu" 'Targets/*:*Kernels*:Cast.*:*Codec*:*Statistics*' "$cpu"
+  done
+fi
+
+if has_step commands; then
+  # Left out: what measures memory, which QEMU's own adds to.
+  failed=
+  count=0
+  for file in tests/commands/*.txt; do
+    count=$((count + 1))
+    python3 tests/commands/run_commands.py "$file" "$output/poise" "$root" \
+      >"$output/commands-$(basename "$file" .txt).log" 2>&1 || [ $? = 77 ] || failed="$failed $(basename "$file" .txt)"
+  done
+  [ -z "$failed" ] || { echo "arm64: failed: $failed" >&2; exit 1; }
+  echo "arm64: $count groups of command tests passed"
+fi
