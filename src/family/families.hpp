@@ -15,7 +15,7 @@ std::span<const Family* const> list_families();
 // Returns the family of that model_type, or nullptr.
 const Family* find_family(std::string_view model_type);
 
-// Returns Llama for unknown types, because most families share its names and keys.
+// Returns the family, or Llama for an unknown type, because most families share Llama's names and keys.
 const Family& find_family_or_llama(std::string_view model_type);
 inline const Family& find_family_or_llama(const Model& model) { return find_family_or_llama(model.card.model_type); }
 

@@ -79,7 +79,7 @@ class FileVisitor final : public Visitor {
   std::unique_ptr<Hasher> sha1_;
 };
 
-// Represents a file that cannot be opened.
+// Takes the place of a FileVisitor for a file that cannot be opened.
 class Unreadable final : public Visitor {
  public:
   void update(std::span<const std::byte>) override {}

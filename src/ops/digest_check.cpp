@@ -37,7 +37,7 @@ class DigestCheck::ItemCheck final : public Visitor {
   }
 
   void fail(const Error& error) override {
-    // Missing or unknown data also fails for other readers, which report it.
+    // Data that are missing or of an unknown kind fail for other readers, too, and these report it.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
     all_.record_failure(index_,
                         Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].describe(), error.message()),

@@ -1,7 +1,7 @@
 // DigestCheck checks a file's digests on all threads, while other code works on the same bytes.
 //
-// It reads in file order, a batch ahead of the other code, so that the disk reads each byte once. It uses memory for a
-// chunk on each thread.
+// It reads in file order, a batch ahead of the other code, so that the disk reads each byte once. Each thread needs
+// memory for one chunk.
 #pragma once
 
 #include <atomic>
