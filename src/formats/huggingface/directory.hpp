@@ -16,6 +16,7 @@
 #include <poise/source.hpp>
 
 #include "formats/format.hpp"
+#include "formats/front_matter.hpp"
 #include "pack/container.hpp"
 
 namespace poise::huggingface {
@@ -101,6 +102,19 @@ LocatedWeights require_weights(const Container& directory);
 // that does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
 std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
                                                 const LocatedWeights& weights);
+
+// Returns a card with the fields that config.json and the README's front matter state.
+Card read_card(const Attributes& config, const FrontMatter& front_matter);
+
+// Fills in empty fields of a card, for a format that stores all fields: the author from base_model, the id from the
+// model's content, and the dates from the environment variable SOURCE_DATE_EPOCH if it is set. Throws io, and
+// bad_argument if the variable is not a number of seconds before the year 10000.
+void complete_card(const Model& model, Card& card);
+
+// Returns a version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names,
+// shapes, types, and the first and last 4 KiB of their bytes. The same model gives the same id, however its files are
+// split.
+std::string make_content_uuid(const Model& model);
 
 inline constexpr std::string_view kConfig = "config.json";
 inline constexpr std::string_view kGeneration = "generation_config.json";

@@ -30,7 +30,6 @@
 #include "formats/front_matter.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
-#include "formats/huggingface/provenance.hpp"
 #include "formats/huggingface/write.hpp"
 #include "formats/input.hpp"
 #include "formats/metadata.hpp"
@@ -276,7 +275,7 @@ const Format kHuggingFace = {
     .audit = audit,
     .count_checksums = count_checksums,
     .list_keys = huggingface::list_keys,
-    .complete_card = complete_card,
+    .complete_card = huggingface::complete_card,
     .origin = "huggingface",
     .read_adapter = huggingface::read_peft_adapter,
 };

@@ -1,4 +1,5 @@
-#include "formats/huggingface/provenance.hpp"
+// Makes the card of a Hugging Face model, and an id from its content.
+#include "formats/huggingface/directory.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 
 #include "pack/digest.hpp"
 
-namespace poise {
+namespace poise::huggingface {
 namespace {
 
 constexpr std::uint64_t kSampleBytes = 4096;
@@ -95,4 +96,4 @@ std::string make_content_uuid(const Model& model) {
                      hex.substr(20));
 }
 
-}  // namespace poise
+}  // namespace poise::huggingface
