@@ -136,7 +136,7 @@ Object Interpreter::find_item(const Object& object, const Object& key) {
     if (auto found = find_python_attribute(*this, object, name->bytes)) return *std::move(found);
     return make_missing_attribute(object, name->bytes);
   }
-  return make_undefined(fmt::format("{} has no element {}", describe_type(object), write_repr(budget_, key)));
+  return make_undefined(fmt::format("{} has no element {}", describe_type(object), format_repr(budget_, key)));
 }
 
 // The methods of dictionaries, lists, tuples and ranges follow.
@@ -173,7 +173,7 @@ Object find_index(Interpreter& in, const Object& self, Parameters& given) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (are_equal(in.budget(), items[i], value)) return static_cast<std::int64_t>(i);
   }
-  fail(fmt::format("{} is not in {}", write_repr(in.budget(), value), get_type_name(self)));
+  fail(fmt::format("{} is not in {}", format_repr(in.budget(), value), get_type_name(self)));
 }
 
 Object count_items(Interpreter& in, const Object& self, Parameters& given) {

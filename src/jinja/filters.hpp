@@ -42,6 +42,6 @@ struct JsonStyle {
   std::optional<Text> indent = {};
   std::optional<std::pair<Text, Text>> separators = {};  // the separator between items, and that after a key
 };
-Text write_json(Budget& budget, const Object& value, const JsonStyle& style);
+Text format_json(Budget& budget, const Object& value, const JsonStyle& style);
 
 }  // namespace poise::jinja

@@ -334,7 +334,7 @@ namespace {
 bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
 // Writes the digits of an integer in the base of a type, without sign.
-std::string write_digits(std::uint64_t magnitude, char type) {
+std::string format_digits(std::uint64_t magnitude, char type) {
   switch (type) {
     case 'x': return fmt::format("{:x}", magnitude);
     case 'X': return fmt::format("{:X}", magnitude);
@@ -354,7 +354,7 @@ std::string group_digits(const std::string& digits, char separator) {
   return out + digits.substr(whole);
 }
 
-std::string write_real_digits(double magnitude, const FormatSpec& spec) {
+std::string format_real_digits(double magnitude, const FormatSpec& spec) {
   const int precision = spec.precision.value_or(6);
   std::string text;
   switch (spec.type) {
@@ -364,7 +364,7 @@ std::string write_real_digits(double magnitude, const FormatSpec& spec) {
     case 'G': text = fmt::format("{:.{}G}", magnitude, std::max(precision, 1)); break;
     case '%': text = fmt::format("{:.{}f}%", magnitude * 100, precision); break;
     case '\0':
-      if (!spec.precision) return write_repr(magnitude);
+      if (!spec.precision) return format_repr(magnitude);
       text = fmt::format("{:.{}g}", magnitude, std::max(precision, 1));
       break;
     default: text = fmt::format("{:.{}f}", magnitude, precision);
@@ -479,7 +479,7 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
     }
     const std::uint64_t magnitude =
         *whole < 0 ? 0 - static_cast<std::uint64_t>(*whole) : static_cast<std::uint64_t>(*whole);
-    std::string digits = write_digits(magnitude, spec.type);
+    std::string digits = format_digits(magnitude, spec.type);
     if (spec.precision && digits.size() < static_cast<std::size_t>(*spec.precision))
       digits.insert(0, static_cast<std::size_t>(*spec.precision) - digits.size(), '0');
     if (spec.grouping != '\0') digits = group_digits(digits, spec.grouping);
@@ -491,7 +491,7 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
   if (real && !value.is<bool>()) {
     if (spec.type != '\0' && !wants_real)
       fail(fmt::format("Unknown format code '{}' for object of type 'float'", spec.type));
-    std::string digits = write_real_digits(std::abs(*real), spec);
+    std::string digits = format_real_digits(std::abs(*real), spec);
     if (spec.grouping != '\0') digits = group_digits(digits, spec.grouping);
     return fill_number(choose_sign(std::signbit(*real) && !std::isnan(*real), spec.sign), digits, spec, '>');
   }

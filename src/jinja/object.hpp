@@ -208,7 +208,7 @@ void check_usable(const Object& object);
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);
-std::string write_repr(Budget& budget, const Object& object);
-std::string write_repr(double number);
+std::string format_repr(Budget& budget, const Object& object);
+std::string format_repr(double number);
 
 }  // namespace poise::jinja

@@ -59,7 +59,7 @@ struct Shown {
   void operator()(std::nullptr_t) const { append(out, "None"); }
   void operator()(bool value) const { append(out, value ? "True" : "False"); }
   void operator()(std::int64_t value) const { append(out, std::to_string(value)); }
-  void operator()(double value) const { append(out, write_repr(value)); }
+  void operator()(double value) const { append(out, format_repr(value)); }
   void operator()(const TextPtr& text) const {
     budget.charge(2 * text->size());
     if (text->is_markup) append(out, "Markup(");
@@ -95,7 +95,7 @@ struct Shown {
 
 }  // namespace
 
-std::string write_repr(double number) {
+std::string format_repr(double number) {
   std::string text = fmt::format("{}", number);
   if (std::isfinite(number) && text.find_first_of(".e") == std::string::npos) text += ".0";
   return std::isnan(number) ? "nan" : text;
@@ -119,7 +119,7 @@ void append_repr(Budget& budget, Text& out, const Object& object) {
   std::visit(Shown{budget, out}, object.storage());
 }
 
-std::string write_repr(Budget& budget, const Object& object) {
+std::string format_repr(Budget& budget, const Object& object) {
   Text text;
   append_repr(budget, text, object);
   return text.bytes;
@@ -186,7 +186,7 @@ class JsonWriter {
     if (value.is_none()) return append(out, "null");
     if (const auto* truth = value.get_if<bool>()) return append(out, *truth ? "true" : "false");
     if (const auto* whole = value.get_if<std::int64_t>()) return append(out, std::to_string(*whole));
-    if (const auto* real = value.get_if<double>()) return append(out, write_number(*real));
+    if (const auto* real = value.get_if<double>()) return append(out, format_number(*real));
     if (const Text* const text = value.text()) return write_text(*text);
     if (const auto* items = value.sequence()) return write_items(*items);
     if (const auto* dict = value.get_if<DictPtr>()) return write_entries(**dict);
@@ -196,10 +196,10 @@ class JsonWriter {
   Text out;
 
  private:
-  static std::string write_number(double value) {
+  static std::string format_number(double value) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-    return write_repr(value);
+    return format_repr(value);
   }
 
   void write_text(const Text& text) {
@@ -239,7 +239,7 @@ class JsonWriter {
     if (key.is_none()) return Text{"null"};
     if (const auto* truth = key.get_if<bool>()) return Text{*truth ? "true" : "false"};
     if (const auto* whole = key.get_if<std::int64_t>()) return Text{std::to_string(*whole)};
-    if (const auto* real = key.get_if<double>()) return Text{write_number(*real)};
+    if (const auto* real = key.get_if<double>()) return Text{format_number(*real)};
     fail(fmt::format("keys must be str, int, float, bool or None, not {}", get_type_name(key)));
   }
 
@@ -274,7 +274,7 @@ class JsonWriter {
 
 }  // namespace
 
-Text write_json(Budget& budget, const Object& value, const JsonStyle& style) {
+Text format_json(Budget& budget, const Object& value, const JsonStyle& style) {
   JsonWriter writer(budget, style);
   writer.write(value);
   budget.charge(writer.out.size());

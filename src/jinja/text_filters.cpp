@@ -219,7 +219,7 @@ Object filter_tojson(Interpreter& in, const Object& value, Parameters& given) {
     if (texts.size() != 2) fail("filter 'tojson' needs two separators");
     style.separators = {to_text(in.budget(), texts[0]), to_text(in.budget(), texts[1])};
   }
-  return write_json(in.budget(), value, style);
+  return format_json(in.budget(), value, style);
 }
 
 }  // namespace
