@@ -29,34 +29,34 @@ constexpr std::array<DType, 7> kCodes = {DType::u8,      DType::i8,          DTy
                                          DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz};
 constexpr std::array<std::string_view, 1> kAlgorithms = {"Quark"};
 
-// Describes the integers of a matrix.
-struct Integers {
+// Describes codes of four bits in groups.
+struct CodeDescription {
   bool is_signed = false;
   std::uint64_t group_size = 0;
-  friend auto operator<=>(const Integers&, const Integers&) = default;
+  friend auto operator<=>(const CodeDescription&, const CodeDescription&) = default;
 };
 
-// Reads how the weights of a layer are stored. Returns std::nullopt if they are not codes of four bits in groups.
-std::optional<Integers> read_integers(const Value* layer) {
+// Reads the description of the codes of a layer. Returns std::nullopt if they are not codes of four bits in groups.
+std::optional<CodeDescription> read_code_description(const Value* layer) {
   const auto* keys = layer == nullptr ? nullptr : layer->get_if<Attributes>();
   const auto* weight = get_member<Attributes>(keys, "weight");
   const auto* type = get_member<std::string>(weight, "dtype");
   const auto* size = get_member<std::uint64_t>(weight, "group_size");
   if (type == nullptr || size == nullptr || *size == 0 || (*type != "int4" && *type != "uint4")) return std::nullopt;
-  return Integers{*type == "int4", *size};
+  return CodeDescription{*type == "int4", *size};
 }
 
 // Returns the description under the matrix's name, or else the only one. Throws if there are several.
-Integers find_integers(const MatrixParts& matrix, const QuantizationConfig& config) {
+CodeDescription find_code_description(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Attributes* layers = config.find_object("layer_quant_config");
   if (layers != nullptr) {
-    if (const auto own = read_integers(layers->find(matrix.name()))) return *own;
+    if (const auto own = read_code_description(layers->find(matrix.name()))) return *own;
   }
-  std::set<Integers> found;
-  if (const auto usual = read_integers(config.keys().find("global_quant_config"))) found.insert(*usual);
+  std::set<CodeDescription> found;
+  if (const auto usual = read_code_description(config.keys().find("global_quant_config"))) found.insert(*usual);
   if (layers != nullptr) {
     for (const auto& [name, layer] : *layers) {
-      if (const auto integers = read_integers(&layer)) found.insert(*integers);
+      if (const auto codes = read_code_description(&layer)) found.insert(*codes);
     }
   }
   if (found.empty()) matrix.fail("it has codes in words, but quantization_config describes no int4 or uint4 in groups");
@@ -70,7 +70,7 @@ Integers find_integers(const MatrixParts& matrix, const QuantizationConfig& conf
 }
 
 Tensor fold_words(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Integers integers = find_integers(matrix, config);
+  const CodeDescription codes = find_code_description(matrix, config);
   const auto* order = get_member<std::string>(config.find_object("export"), "pack_method");
   if (order != nullptr && *order != "reorder" && *order != "order")
     throw Error(
@@ -79,9 +79,9 @@ Tensor fold_words(const MatrixParts& matrix, const QuantizationConfig& config) {
   return awq::fold_words(matrix, {.weight = ".weight",
                                   .scales = ".weight_scale",
                                   .zeros = ".weight_zero_point",
-                                  .group_size = integers.group_size,
+                                  .group_size = codes.group_size,
                                   .in_order = order != nullptr && *order == "order",
-                                  .add = integers.is_signed ? 8U : 0U});
+                                  .add = codes.is_signed ? 8U : 0U});
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
