@@ -85,7 +85,7 @@ std::vector<std::string> find_moe_faults(const ConfigView& view) {
   }
   if (const Value::Array* without = view.keys().find_array("mlp_only_layers");
       without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
-    faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(),
+    faults.push_back(fmt::format("mlp_only_layers has {} layers, but num_hidden_layers is only {}", without->size(),
                                  view.config.num_hidden_layers));
   }
   return faults;
