@@ -145,7 +145,7 @@ HWY_INLINE double AddUp(DoubleVec sums) { return hn::GetLane(hn::SumOfLanes(kDou
 
 // Adds whole steps, and returns how many numbers these are. With kCentered, distances are from far.center, else from 0.
 // With kHasExtremes, the piece already has far numbers on both sides, so that no near number is an extreme. Most steps
-// take one branch, because no magnitude is below the smallest normal number and no distance is beyond the reach.
+// need a single test: that no magnitude is below the smallest normal number, and no distance beyond the reach.
 template <typename StoredType, bool kCentered, bool kHasExtremes>
 HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float smallest_normal, FarNumbers& far,
                                 Summary& summary, FloatSums& total) {

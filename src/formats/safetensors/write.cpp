@@ -57,7 +57,7 @@ std::string_view require_valid_name(const Tensor& tensor) {
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
   for (const Tensor* tensor : tensors_)
-    (void)require_element_type(*tensor);  // throws for a tensor whose elements have no known width
+    (void)require_element_type(*tensor);  // throws for a tensor that a file cannot hold
   const auto alignment = [](const Tensor* tensor) { return std::max(1U, require_element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;

@@ -184,7 +184,7 @@ class VocabularyUnion {
     std::vector<AddedToken> added;
   };
 
-  // Lists the tokens that the union lacks so far, by id.
+  // Lists the tokens that the union lacks so far, by id. From then on, these tokens count as known.
   OtherTokens list_new_tokens(const Vocabulary& other) {
     std::unordered_map<std::size_t, const Attributes*> listed;
     if (const auto* list = other.pipeline.get_if<Value::Array>(kAdded)) {

@@ -30,8 +30,8 @@ class Selection {
 
   std::uint32_t magnitude() const { return magnitude_; }
 
-  // Returns the last element with that magnitude that is among the k largest; of equal magnitudes, earlier elements
-  // count as larger.
+  // Returns the index of the last element with that magnitude that is among the k largest: of equal magnitudes, earlier
+  // elements count as larger. If all with that magnitude are, returns the number of elements.
   std::uint64_t find_last() const {
     if (wanted_ == equal_) return inputs_.elements();
     std::vector<std::uint32_t> chunks(
@@ -121,7 +121,7 @@ class KeepLargest final : public Pruning {
 
  private:
   std::uint32_t magnitude_;
-  std::uint64_t last_;  // the last element with that magnitude that stays
+  std::uint64_t last_;  // elements with that magnitude after this index become 0
 };
 
 class DropAtRandom final : public Pruning {
