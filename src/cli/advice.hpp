@@ -16,7 +16,7 @@ std::string make_advice(const std::vector<Remedy>& remedies);
 // Returns the error's text, followed by the advice.
 std::string add_advice(const Error& error);
 
-// Runs `work`, and adds the path to its errors about files that have no path.
+// Runs `work`. If it throws an error about a file (invalid_file, unsupported) that has no path, adds this path to it.
 void add_path_to_errors(const std::string& path, const std::function<void()>& work);
 
 }  // namespace poise::cli

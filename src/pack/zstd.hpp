@@ -70,9 +70,9 @@ inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 // Makes a blob of stored bytes in that encoding that decode to `size` bytes. Reads and checks the table on first use.
 BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
-// Compresses a blob into `sink` in that encoding. All threads make frames, a bounded number ahead of the ordered
-// writer. `hasher` (may be null) gets the decoded bytes in order. `item` is the name for the meter. Throws bad_argument
-// for an invalid level.
+// Compresses a blob into `sink` in that encoding. All threads make frames, up to a fixed number of frames ahead of
+// the one that is written. `hasher` (may be null) gets the decoded bytes in order. `item` is the name for the meter.
+// Throws bad_argument for an invalid level.
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher);
 
 }  // namespace poise

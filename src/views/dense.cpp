@@ -61,8 +61,8 @@ bool has_scales(const Tensor& tensor) {
          std::ranges::any_of(tensor.parts, is_float);
 }
 
-// Returns the elements, computed when they are read. Reading throws unsupported if one becomes infinite, but no number
-// of the parts is.
+// Returns the elements, computed when they are read. Reading throws unsupported if an element is infinite although no
+// number of the parts is.
 BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;

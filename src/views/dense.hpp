@@ -55,8 +55,8 @@ BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>*
 // has_float_elements(tensor), is_sparse(tensor).
 Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Throws, as reading a quantized tensor does, if one of its numbers is infinite but no number of its parts is. Reads
-// the parts that may have enormous numbers, and decodes the tensor only if they do.
+// Throws, as reading a quantized tensor does, if one of its numbers is infinite although no number of its parts is.
+// Reads the parts that may have enormous numbers, and decodes the tensor only if they do.
 void require_finite_numbers(const Tensor& tensor);
 
 }  // namespace poise

@@ -112,12 +112,14 @@ struct Architecture {
   bool rotates = true;                   // rotary embeddings
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
-  std::uint64_t window_period = 0;  // layers period, 2 * period, ... (from 1) have no window, unless a file lists them;
-                                    // 0: llama.cpp ignores windows
-  std::uint64_t usual_window = 0;   // llama.cpp's default of the window; 0: none
-  bool explicit_windows = false;    // true: transformers has no window_period, so reading adds the list of layers
-  std::uint64_t unrotated_period = 0;  // layers period, 2 * period, ... (from 1) do not rotate; 0: all rotate
-  bool needs_output = false;           // llama.cpp requires an output matrix, even if it equals the embedding
+  // Counted from 1, layers window_period, 2 * window_period, ... have no window, unless a file lists the layers that
+  // do. 0: llama.cpp ignores windows.
+  std::uint64_t window_period = 0;
+  std::uint64_t usual_window = 0;  // llama.cpp's default of the window; 0: none
+  bool explicit_windows = false;   // true: transformers has no window_period, so reading adds the list of layers
+  // Counted from 1, layers unrotated_period, 2 * unrotated_period, ... do not rotate. 0: all rotate.
+  std::uint64_t unrotated_period = 0;
+  bool needs_output = false;  // llama.cpp requires an output matrix, even if it equals the embedding
   // The configuration of these models has the number that scales attention; llama.cpp uses the head's length or, for
   // models with this many layers, hidden_size / num_attention_heads. 0: other models, whose configuration lacks it.
   std::uint64_t wide_scale_layers = 0;

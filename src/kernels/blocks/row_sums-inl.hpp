@@ -311,7 +311,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     for (std::size_t t = 0; t < kTokens; ++t)
       add(t, hn::Add(MultiplyAddNeighbours(first(t), factor), MultiplyAddNeighbours(second(t), next)), kAt);
   }
-  // Returns the sums of x times factors. Each 16 columns have a factor.
+  // Returns the sums of x times factors. Every 16 columns share a factor.
   HWY_INLINE hn::Vec<CodeSums> sum_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {

@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes a block of small codes with one scale, at byte kScale. Each 32 columns of x have a scale.
+// Describes a block of small codes with one scale, at byte kScale. Every 32 columns of x share a scale.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>

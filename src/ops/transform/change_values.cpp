@@ -1,4 +1,4 @@
-// This step casts elements to another floating-point type; of a tensor that stays sparse, the stored values.
+// This step casts elements to another floating-point type. If a tensor stays sparse, it casts the stored values.
 #include <algorithm>
 #include <span>
 

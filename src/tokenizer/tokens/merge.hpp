@@ -47,8 +47,8 @@ struct Symbol {
 };
 
 // Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` returns a
-// number, or std::nullopt if the two do not merge. The pair with the largest number merges first; of equal pairs, the
-// leftmost. Calls `priority` less than 3 times for each symbol, and takes O(n log n) time.
+// number, or std::nullopt if the two do not merge. The pair with the largest number merges first, and the leftmost
+// of pairs with equal numbers. Calls `priority` less than 3 times for each symbol, and takes O(n log n) time.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;
