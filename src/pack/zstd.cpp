@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-constexpr int kMaxWindowLog = 27;                      // 128 MiB, which every decoder accepts by default
+constexpr int kMaxWindowLog = 27;                      // 128 MiB, which libzstd accepts by default
 constexpr std::uint64_t kMinBlockBytes = 4;            // the smallest block
 constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // a block decodes to at most 128 KiB (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;

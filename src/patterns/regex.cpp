@@ -39,7 +39,7 @@ constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one
 constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // the stack grows up to this size; unused pages take no memory
-constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
+constexpr std::size_t kWindow = 64;               // places at which one search tries to begin a match
 constexpr std::size_t kSearchesPerCheck = 16;     // the time is checked after this many searches
 // The time limit is far above the time that real expressions take.
 constexpr std::chrono::milliseconds kLongest{5000};

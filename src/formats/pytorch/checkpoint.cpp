@@ -259,7 +259,8 @@ class Objects {
   static constexpr std::size_t kMostNameBytes = 4096;
   static constexpr std::uint64_t kWalkBytes = 64;
   static constexpr std::uint64_t kTensorBytes = 512;
-  // A tensor needs at least 100 bytes of a pickle, so files with ordinary names stay below the limit.
+  // Names and tensors may use kFreeBytes, and kBytesPerByte more for each byte of the pickle. A tensor takes at least
+  // 100 bytes of a pickle, so files with ordinary names stay below this limit.
   static constexpr std::uint64_t kFreeBytes = 64 << 20;
   static constexpr std::uint64_t kBytesPerByte = 16;
 

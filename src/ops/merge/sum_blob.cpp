@@ -113,7 +113,7 @@ class SumBlob final : public FloatBlob {
     return compute_shares(&all);
   }
 
-  // Adds the products of every `unit` elements to one of `units`.
+  // Computes the inner products of each run of `unit` elements: units[i] is for run i.
   void add_products(std::vector<InnerProducts>& units, std::uint64_t unit) const {
     using Buffer = std::vector<float>;
     oneapi::tbb::enumerable_thread_specific<Buffer> buffers;

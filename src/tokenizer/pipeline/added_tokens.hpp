@@ -38,9 +38,9 @@ class AddedTokenFinder {
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
   // Calls visit(run, id) for all runs of the text, from front to back; the id is -1 for text between tokens. As in
-  // Hugging Face's library, the search goes on in white space that a token consumes, so runs may overlap. But the run
-  // of a token with `lstrip` begins after that white space. `input` is empty, or has a byte for each byte of the text.
-  // Where one of these is not 0, no special token is found.
+  // Hugging Face's library, a token may begin in white space that the token before it consumes, so runs may overlap;
+  // only the run of a token with `lstrip` begins after that white space. `input` is empty, or has a byte for each byte
+  // of the text. Special tokens are found only where these bytes are 0.
   template <typename Visit>
   void for_each_run(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;

@@ -65,8 +65,8 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // Appends a piece without the space in front that encode() adds. If encoding removes superfluous spaces, drops one
-  // from each piece until some text is left.
+  // Appends a piece. The first one loses the space in front that encode() adds. If encoding removes superfluous spaces,
+  // each piece loses one, up to the first piece that has other text.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {
