@@ -157,7 +157,7 @@ std::string unescape_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Each row has two spellings of a part of an expression, which match the same texts. A part that is not possessive
+// Each pair has two spellings of a part of an expression, which match the same texts. A part that is not possessive
 // could give back only characters that the rest does not match. White space up to the last newline ends at the same
 // place with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
@@ -166,8 +166,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpelling
     {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
 }};
 
-// Spells an expression as the rows of list_gguf_pre_tokenizers() do, but with literal characters.
-std::string spell_as_rows(std::string_view expression) {
+// Replaces the first spellings of kSpellings with the second ones, and escapes with characters. The results for
+// expressions that differ only in these are equal.
+std::string unify_spelling(std::string_view expression) {
   std::string text = unescape_characters(expression);
   for (const auto& [from, to] : kSpellings) {
     if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
@@ -191,7 +192,7 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
     } else if (const auto expression = type == "Split" ? find_pattern(step, "Regex") : std::nullopt) {
       const bool inverted = step.read_boolean("invert", false);
       if (step.read_text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
-      expressions.push_back(spell_as_rows(*expression));
+      expressions.push_back(unify_spelling(*expression));
     } else {
       return std::nullopt;
     }
@@ -205,7 +206,7 @@ void set_pre_tokenizer(FormBuilder& builder, const Fields& model, const std::vec
   const auto has_same_cuts = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
            std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
-             return spell_as_rows(expression) == other;
+             return unify_spelling(expression) == other;
            });
   };
   const auto row = std::ranges::find_if(list_gguf_pre_tokenizers(), has_same_cuts);
