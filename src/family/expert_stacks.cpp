@@ -113,19 +113,19 @@ void ExpertLayer::stack_experts(ExpertsStored to) {
     return first.shape;
   };
   for (const ExpertStack& stack : stacks_) {
-    const Tensor whole = interleave_rows(collect_tensors(stack, "weight", find_shape(stack)), stack.modules.size());
+    const Tensor whole = interleave_rows(stack_modules(stack, "weight", find_shape(stack)), stack.modules.size());
     add_tensor(stack.name, to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole)
                                                                : transpose_view(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
-    const Tensor all = collect_tensors(stack, "bias", {find_shape(stack)[0]});
+    const Tensor all = stack_modules(stack, "bias", {find_shape(stack)[0]});
     add_tensor(format_bias_name(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
   }
 }
 
 // Stacks the tensors with that ending: all modules of expert 0, then those of expert 1, ... Throws if a module of
 // expert 0 is missing.
-Tensor ExpertLayer::collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
+Tensor ExpertLayer::stack_modules(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
   std::vector<Tensor> all;
   const auto format_name = [&](std::size_t expert, std::string_view module, std::string_view last) {
     return fmt::format("{}.{}.{}", expert, module, last);

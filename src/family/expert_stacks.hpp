@@ -44,7 +44,7 @@ class ExpertLayer {
   void separate_experts(ExpertsStored from);
   void add_separate_tensors(std::span<const Tensor> wholes, std::string_view ending);
   void stack_experts(ExpertsStored to);
-  Tensor collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape);
+  Tensor stack_modules(const ExpertStack& stack, std::string_view ending, const Shape& shape);
 
   const Model& model_;
   std::string prefix_;

@@ -42,8 +42,9 @@ struct F32Blocks {
     HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const float*>(block)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return Load(data + e * kBlockPositions + at); }
     static std::size_t find_group_end(std::size_t, std::size_t size) { return size; }
+    // All elements are one group without scales, so `products` is the whole sum.
     template <typename V>
-    HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
+    HWY_INLINE V add_scaled(std::size_t, std::size_t, V products, V) const {
       return products;
     }
   };
@@ -59,8 +60,9 @@ struct F16Blocks {
     HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const std::uint16_t*>(block)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(data + e * kBlockPositions + at); }
     static std::size_t find_group_end(std::size_t, std::size_t size) { return size; }
+    // All elements are one group without scales, so `products` is the whole sum.
     template <typename V>
-    HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
+    HWY_INLINE V add_scaled(std::size_t, std::size_t, V products, V) const {
       return products;
     }
   };
@@ -92,8 +94,9 @@ struct Q8Blocks {
         : codes(reinterpret_cast<const std::int8_t*>(block)), scales(Q8Blocks::find_scales(block, size)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(codes + e * kBlockPositions + at); }
     static std::size_t find_group_end(std::size_t e, std::size_t size) { return std::min(size, e + kCodeGroup); }
+    // Returns the sum plus the products of a group, times its scales.
     template <typename V>
-    HWY_INLINE V add(std::size_t e, std::size_t at, V products, V sum) const {
+    HWY_INLINE V add_scaled(std::size_t e, std::size_t at, V products, V sum) const {
       return hn::MulAdd(products, Load(scales + e / kCodeGroup * kBlockPositions + at), sum);
     }
   };
@@ -162,7 +165,7 @@ HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Key
       }
       for (std::size_t q = 0; q < kCount; ++q) {
         for (std::size_t v = 0; v < kVectors; ++v)
-          sums[q][v] = keys.add(first, at + v * lanes, products[q][v], sums[q][v]);
+          sums[q][v] = keys.add_scaled(first, at + v * lanes, products[q][v], sums[q][v]);
       }
       first = end;
     }
@@ -215,7 +218,8 @@ bool DecodeKeys(const std::byte* block, std::size_t size, float* out) {
   Finite seen;
   for (std::size_t e = 0; e < size; ++e) {
     for (std::size_t at = 0; at < kBlockPositions; at += hn::Lanes(Floats()))
-      hn::StoreU(seen(keys.add(e, at, keys.load(e, at), hn::Zero(Floats()))), Floats(), out + e * kBlockPositions + at);
+      hn::StoreU(seen(keys.add_scaled(e, at, keys.load(e, at), hn::Zero(Floats()))), Floats(),
+                 out + e * kBlockPositions + at);
   }
   return seen.sum() == 0;
 }

@@ -191,7 +191,7 @@ class ReaderV2 : private TensorsReader {
     affine.max = bytes_.read_f32("max");
     const std::uint64_t flag_at = bytes_.position();
     affine.packed = reader_.read_flag("packing_flag");
-    if (poise::info(dtype).kind == DTypeKind::quantized) check_range(affine, at + 4);
+    if (poise::info(dtype).kind == DTypeKind::quantized) normalize_range(affine, at + 4);
     if (!affine.packed && dtype == DType::qint4) reader_.warn("packing_flag", "expected 1 for qint4, found 0", flag_at);
     if (affine.packed && dtype != DType::qint4) {
       reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(dtype)), flag_at);
@@ -207,9 +207,9 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // Throws invalid_file if min is above max. If both are equal, sets them to 0, with a warning unless they are. `at` is
-  // the offset of the field min, which max follows.
-  void check_range(Affine& affine, std::uint64_t at) {
+  // Throws invalid_file if min is above max. If both are equal, sets both to 0, with a warning unless they are 0
+  // already. `at` is the offset of the field min, which max follows.
+  void normalize_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
     if (affine.min != affine.max || (is_positive_zero(affine.min) && is_positive_zero(affine.max))) return;

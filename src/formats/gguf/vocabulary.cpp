@@ -299,8 +299,8 @@ void write_gguf_tokenizer(const GgufTokenizer& form, const Vocabulary& vocabular
   for (const auto& [key, value] : make_gguf_chat_template(form.chat_template)) {
     if (!out.has(key)) out.add_value(key, value);
   }
-  out.add_text_if_new(kGgufTokenizerConfig, write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
-  out.add_text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
+  out.add_text_if_new(kGgufTokenizerConfig, format_gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
+  out.add_text_if_new(kGgufTokenizerFiles, format_gguf_tokenizer_files(form.files));
 }
 
 // Sets the ids that readers assume if the file has none, so that the file states them. Returns a sentence about each.

@@ -94,14 +94,14 @@ Attributes make_gguf_chat_template(const Value& chat_template) {
   return keys;
 }
 
-std::string write_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
+std::string format_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
   Attributes config = tokenizer_config;
   if (read_template_keys(make_gguf_chat_template(chat_template)) != chat_template)
     config.set(std::string(kConfigTemplate), chat_template);
   return config.empty() ? std::string() : to_json(config);
 }
 
-std::string write_gguf_tokenizer_files(const Attributes& files) {
+std::string format_gguf_tokenizer_files(const Attributes& files) {
   return files.empty() ? std::string() : to_json(files);
 }
 

@@ -23,10 +23,10 @@ Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if
 // make_gguf_chat_template() loses some of it. Empty if there is none.
-std::string write_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
+std::string format_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
 
 // Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
-std::string write_gguf_tokenizer_files(const Attributes& files);
+std::string format_gguf_tokenizer_files(const Attributes& files);
 
 // Holds the values that these three functions turn into texts.
 struct GgufTexts {

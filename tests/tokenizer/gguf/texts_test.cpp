@@ -17,7 +17,7 @@ Value item(const char* name, const char* text) { return Attributes{{"name", name
 // Makes the keys, and checks that they are read back.
 Attributes keys_of(const Value& chat_template, const Attributes& config = {}) {
   Attributes keys = make_gguf_chat_template(chat_template);
-  if (const std::string text = write_gguf_tokenizer_config(chat_template, config); !text.empty())
+  if (const std::string text = format_gguf_tokenizer_config(chat_template, config); !text.empty())
     keys.set(std::string(kGgufTokenizerConfig), text);
   return keys;
 }
@@ -58,8 +58,8 @@ TEST(GgufTexts, TakeAnEditedKey) {
 
 TEST(GgufTexts, CarryOtherFiles) {
   const Attributes files = {{"chat_template.jinja", "{{ x }}\n"}, {"additional_chat_templates/rag.jinja", "r"}};
-  EXPECT_EQ(read({{"poise.tokenizer_files", write_gguf_tokenizer_files(files)}}).files, files);
-  EXPECT_EQ(write_gguf_tokenizer_files({}), "");
+  EXPECT_EQ(read({{"poise.tokenizer_files", format_gguf_tokenizer_files(files)}}).files, files);
+  EXPECT_EQ(format_gguf_tokenizer_files({}), "");
   for (const char* text : {"[1]", "{", R"({"../x": "y"})", R"({"chat_template.jinja": 1})"}) {
     const Error error = support::error_of([&] { read({{"poise.tokenizer_files", text}}); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
