@@ -702,7 +702,7 @@ typedef struct poise_convert_options {
   uint64_t vocab_size;       // keeps the first tokens, with their rows of embedding and output matrix; 0: all
   const poise_setting* set;  // new values of keys
   size_t set_count;
-  uint64_t drop_rows;    // 1: leave out the rows that no token of the vocabulary has
+  uint64_t drop_rows;    // 1: leave out rows of embedding and output that have no token
   const char* delta;     // a file of `poise delta`, which is applied to the input before everything else; NULL: none
   uint64_t output_size;  // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
   double

@@ -203,7 +203,9 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
                                  "Keep the first N tokens, with their rows of the embedding and the output matrix",
                                  {1, kMaxTokens});
   size->group(kGroup);
-  command.add_flag("--drop-rows", convert.drop_rows, "Leave out the rows that no token of the vocabulary has")
+  command
+      .add_flag("--drop-rows", convert.drop_rows,
+                "Leave out the rows of the embedding and the output matrix that no token of the vocabulary has")
       ->excludes(size)
       ->group(kGroup);
   add_set_option(command, options.set,

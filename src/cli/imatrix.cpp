@@ -71,7 +71,8 @@ std::optional<Imatrix> read_saved_sums(const ImatrixArguments& options) {
   const std::string dataset = begun.datasets.empty() ? std::string() : begun.datasets.back();
   if (begun.datasets.size() > 1 || dataset != options.measure.dataset) {
     throw Error(ErrorKind::bad_argument,
-                fmt::format("--resume: the file has sums of {}, and the text is {}; --in-file adds another text",
+                fmt::format("--resume: the file has sums of {}, but the text is {}; to add another text, give this "
+                            "file to --in-file instead",
                             begun.datasets.empty() ? "no named text" : poise::list_names(begun.datasets),
                             options.measure.dataset),
                 options.output);
