@@ -107,7 +107,7 @@ poise::Tensor make_planned_tensor(const poise_tensor_plan& plan, std::mutex& mut
     if (scale.packed && dtype == poise::DType::qint8)
       refuse(fmt::format("tensor {}: only codes of qint4 can be packed", name));
     affine = poise::make_affine(scale);
-    bytes = poise::get_code_format(dtype, scale).bytes(*elements);
+    bytes = poise::get_code_format(dtype, scale).count_bytes(*elements);
   }
   poise::Tensor tensor = poise::make_dense(name, shape, dtype, std::make_shared<FilledBlob>(plan, *bytes, mutex));
   if (affine) {
