@@ -175,7 +175,7 @@ void add_inspect(CLI::App& app) {
                     "List every tensor by its name in the file, such as GGUF's, or in Poise", choose_names);
   command->add_flag("--keys", options->keys,
                     fmt::format("List the file's own metadata keys with their types ({})",
-                                join_format_names([](const Format& format) { return format.keys != nullptr; })));
+                                join_format_names([](const Format& format) { return format.list_keys != nullptr; })));
   add_read_options(*command, options->read);
   command->callback([options] { inspect(*options); });
 }
