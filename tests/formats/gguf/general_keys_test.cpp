@@ -124,7 +124,7 @@ std::vector<std::string> general_keys(const std::filesystem::path& directory) {
   const Model model = open(directory);
   const auto file = Source::from_memory(support::written(model, kGguf), "x.gguf");
   std::vector<std::string> keys;
-  for (const MetadataKey& key : kGguf.keys({"x.gguf", file})) {
+  for (const MetadataKey& key : kGguf.list_keys({"x.gguf", file})) {
     if (!key.key.starts_with("general.") || key.key == "general.quantization_version") continue;
     keys.push_back(key.key.substr(8) + " " + key.type + " " + to_json(key.value));
   }
