@@ -10,8 +10,8 @@
 namespace poise {
 namespace {
 
-// Returns true for version 2. Version 1 begins with "altc" and zeros; some files of version 2 begin with "altc", too,
-// followed by fields.
+// Returns true for version 2. Version 1 begins with kStartAltc and zeros; some files of version 2 begin with kStartAltc
+// and fields.
 bool is_v2(const Input& input) {
   const auto bytes = read_first_bytes(input, 24);
   if (bytes.size() < 8) return false;

@@ -11,8 +11,8 @@ namespace poise::alt {
 Model read_v2(const Input& input, const ReadOptions& options);
 Model read_v1(const Input& input, const ReadOptions& options);
 
-// Sets vocab_size of a model's configuration, which the files do not store, to the number of rows of the embedding or,
-// without an embedding, of tokens.
+// Sets vocab_size of a configuration, which the parameters section lacks, to the number of rows of the embedding or,
+// without an embedding, to the number of tokens.
 void set_vocab_size(Model& model);
 
 // Each function writes one version of ALT, and throws unsupported for a model that this version cannot hold. write_v2()
@@ -20,7 +20,8 @@ void set_vocab_size(Model& model);
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// Each function returns the plan of the file that write_v2() or write_v1() would write, and throws the same errors.
+// Each function returns the plan of the file that write_v2() or write_v1() would write. It throws the same errors,
+// except for the scales of codes, which only writing computes.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 

@@ -44,7 +44,7 @@ class FileReader {
   std::int32_t read_count32(std::string_view field) { return check_count(field, bytes_.read_i32(field)); }
   std::int64_t read_count64(std::string_view field) { return check_count(field, bytes_.read_i64(field)); }
 
-  // Reads marker and size of a section. Throws invalid_file for another marker, and for more bytes than the file has.
+  // Reads marker and size of a section. Throws invalid_file for another marker, and for a size beyond the file's end.
   OpenSection open_section(Section section);
   // Closes a section after its last field: checks section_size against the bytes that were read, and skips the padding.
   // `uncounted` is the number of bytes that some writers do not count in section_size, or 0.

@@ -45,7 +45,7 @@ constexpr std::array<SectionInfo, 4> kSections = {{
 
 constexpr const SectionInfo& get_section_info(Section section) { return kSections[static_cast<std::size_t>(section)]; }
 
-// The data_type codes of both versions; bf16 is version 2's extension.
+// Lists version 2's codes of data_type; bf16 is an extension. Version 1 has the same codes for f32 and f16.
 inline constexpr std::array kCodes = {
     Spelling<std::int32_t>{DType::f32, 0},   Spelling<std::int32_t>{DType::f16, 1},
     Spelling<std::int32_t>{DType::bf16, 4},  Spelling<std::int32_t>{DType::qint8, 2},
@@ -88,7 +88,7 @@ struct Dialect {
   TypeNumbering types = TypeNumbering::canonical;
 };
 
-// Returns the name of the program that writes such files; empty for the canonical form.
+// Returns the name of the program that writes such files; empty if no such program is known.
 std::string_view find_program_name(const Dialect& dialect);
 
 // Codes are 0 to 8 in each numbering.

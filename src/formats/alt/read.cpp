@@ -1,5 +1,5 @@
-// Reads ALT version 2: i64 start marker 0x616C7400, i64 section_size (32), i32 magic_version (2), i32 magic_alignment
-// (32), then the sections of parameters.cpp, tokens.cpp and tensors.cpp.
+// Reads both versions of ALT. Version 2 begins with i64 start marker 0x616C7400, i64 section_size (32), i32
+// magic_version (2), i32 magic_alignment (32); parameters.cpp, tokens.cpp and tensors.cpp have its sections.
 #include <array>
 
 #include <fmt/format.h>
@@ -72,8 +72,8 @@ void set_vocab_size(Model& model) {
   if (model.vocabulary) model.config->vocab_size = static_cast<std::int64_t>(model.vocabulary->size());
 }
 
-// Reads ALT version 1: i32 magic 0x616C7463, zeros to 32, then the sections of parameters.cpp, tokens.cpp and
-// tensors.cpp, and an i32 end marker.
+// Version 1 begins with i32 magic 0x616C7463 and zeros up to byte 32, has sections like those of version 2, and ends
+// with an i32 end marker.
 
 namespace {
 

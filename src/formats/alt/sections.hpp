@@ -21,8 +21,8 @@ Card read_general(FileReader& reader);
 // Returns the parameters of a model without configuration: zeros.
 Config make_empty_config();
 
-// Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
-// config.json that change the computation.
+// Throws unsupported if the sections cannot hold the model's configuration: its family is unknown, or keys of
+// config.json change the computation.
 void require_holdable_config(const Model& model);
 
 // Throws unsupported if a reader would find another order than `order` in the last four fields of a section of version
@@ -33,7 +33,7 @@ void require_order(const SectionWriter& section, const Config& config, Parameter
 // the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
-// Holds the parameters of version 1, which stores the model type here, and the longest sequence.
+// Holds the parameters of version 1, which besides the configuration have model type and longest sequence.
 struct ParametersV1 {
   std::string model_type;
   std::optional<Config> config;
@@ -47,7 +47,7 @@ ParametersV1 read_parameters_v1(FileReader& reader);
 std::int32_t find_prevailing_type(const Model& model);
 
 // Reads the tokenizer section to its end, padding included. Requires: the reader is past section_size. Returns
-// std::nullopt when the section has no tokens and no ids: a model without vocabulary.
+// std::nullopt when the section has no tokens, ids of -1, and no seq_len but 0: a model without vocabulary.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
@@ -65,7 +65,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 // A tensor's role is its place in a model in the terms of ALT ("Per-Tensor Metadata" of the specification of version
 // 2). The tensor's name decides it.
 //
-// Names are those of Hugging Face for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
+// ALT has roles only for Hugging Face's names in Mistral and Llama: "model.layers.3.self_attn.q_proj.weight".
 
 // The values of these types are the codes of component_type, layer_type and projection_type in the file.
 enum class ComponentType : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
@@ -102,7 +102,7 @@ struct TensorRole {
 // Returns the role of the tensor with that name. Parts of a name without a number in ALT are `other`.
 TensorRole find_role(std::string_view name);
 
-// Returns the tensors in canonical order; then those with other names, in file order.
+// Returns the tensors with known roles in canonical order, then the others in file order.
 std::vector<const Tensor*> sort_canonically(const Model& model);
 
 // Hints are four numbers with which a file of ALT version 2 repeats information that a tensor's name has.
@@ -124,7 +124,7 @@ Hints make_hints(const TensorRole& role, std::int32_t other_block);
 // Returns true for the tensors that `unique_count` counts.
 bool is_outside_layers(const TensorRole& role);
 
-// Holds the numbers of layers, and of tensors outside them, that the names imply.
+// Holds the numbers of layers, and of tensors outside layers. count_blocks() derives them from the tensors' names.
 struct BlockCounts {
   std::int64_t blocks = 0;
   std::int64_t unique = 0;

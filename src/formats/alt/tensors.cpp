@@ -31,14 +31,14 @@
 namespace poise::alt {
 namespace {
 
-// The bytes of a tensor without dimensions, name and data.
+// A tensor with no dimensions, an empty name and no data takes these bytes.
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
 // Returns true for the zero that writers store.
 bool is_positive_zero(float number) { return number == 0 && !std::signbit(number); }
 
-// Reads the fields of both versions: counts, shapes, names and data.
+// Reads the fields that both versions have: counts, shapes and data.
 class TensorsReader {
  public:
   TensorsReader(FileReader& reader, SourcePtr source, Model& model)
@@ -80,8 +80,8 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // Adds the tensor's only part, whose elements have type `dtype` and are stored in the size of `code`. Errors get the
-  // offset `at`.
+  // Adds the tensor's only part, whose elements have type `dtype`. Each takes the bytes of type `code`: unpacked qint4
+  // those of qint8. `at` is the offset of the error for a size that overflows.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
@@ -323,7 +323,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) 
 
 namespace {
 
-// Describes a tensor of a layer; the rows are in canonical order.
+// Describes a tensor of a layer. kLayerTensors lists them in canonical order.
 struct LayerTensor {
   std::string_view name;  // the part of the name after "model.layers.N."
   LayerPart layer;

@@ -6,7 +6,7 @@
 //               per token: text
 //
 // The reader also accepts, in this order: version 2 without seq_len; version 2 with tokens as alt.c of January 2025
-// writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
+// writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with section_size twice.
 #include "formats/alt/sections.hpp"
 
 #include <array>
@@ -139,7 +139,7 @@ Vocabulary read_tokenizer_v2_as(const ReadingV2& reading, FileReader& reader, co
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
-  // This comes after the tokens, so that only readings that understand every token warn.
+  // seq_len is checked after the tokens, because the error of the reading with the most progress is thrown.
   if (vocabulary.max_length < 0)
     bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_other_form(reader, reading, begin);

@@ -101,7 +101,7 @@ std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   return pointers;
 }
 
-// Writes the canonical form. The constructor throws for everything that the form cannot hold.
+// Writes the canonical form. The constructor throws for what the form cannot hold, except scales, which write() reads.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
@@ -157,7 +157,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
 
 namespace {
 
-// Returns true for the activation that readers assume, and for the empty name of a model without configuration.
+// Returns true for the names of the activation that readers assume, and for an empty name.
 bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
@@ -186,7 +186,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   return out;
 }
 
-// Writes version 1. The constructor throws for everything that the version cannot hold.
+// Writes version 1. The constructor throws for tensors and values that the version cannot hold.
 struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
@@ -334,7 +334,7 @@ bool is_on_card(const Model& model, std::string_view key) {
          (key == "base_model" && *value == Value(model.card.base_model));
 }
 
-void note_common(const Model& model, Losses& losses) {
+void note_common_losses(const Model& model, Losses& losses) {
   note_attributes(model, losses);
   std::vector<std::string> keys = list_other_config_keys(model);
   std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
@@ -378,7 +378,7 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
     losses.add_sentence(
         fmt::format("alt.c refuses empty texts, so \"unknown\" is written for {}", fmt::join(names, ", ")));
   }
-  note_common(model, losses);
+  note_common_losses(model, losses);
   return losses.release_sentences();
 }
 
@@ -387,7 +387,7 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
 std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options) {
   if (is_for_alt_c(options)) return list_losses_alt_c(model);
   Losses losses("alt");
-  note_common(model, losses);
+  note_common_losses(model, losses);
   return losses.release_sentences();
 }
 
@@ -396,7 +396,7 @@ std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&)
   for (const std::string& field : list_lost_card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
-  note_common(model, losses);
+  note_common_losses(model, losses);
   return losses.release_sentences();
 }
 

@@ -46,8 +46,8 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
 // A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
 // i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp describes the sections.
 //
-// In alt.c's dialect, section_size counts only the fields, in the tokenizer without the token ids; it is 8 in the
-// start.
+// In alt.c's dialect, section_size counts only the fields: 8 bytes in the start, and in the tokenizer section all but
+// the token ids.
 
 namespace {
 

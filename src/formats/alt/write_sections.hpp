@@ -24,7 +24,7 @@ struct BlockCounts;  // formats/alt/sections.hpp
 
 class SectionWriter {
  public:
-  // Begins every error with `section`, such as "parameters".
+  // `section`, such as "parameters", is in every error.
   explicit SectionWriter(std::string section) : section_(std::move(section)) {}
 
   // write_i32() and write_count() throw unsupported, naming section and field, for a value that does not fit int32.
@@ -35,7 +35,7 @@ class SectionWriter {
   void write_flag(bool value) { fields_.append_u8(value ? 1 : 0); }
   // Writes length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
   void write_text(std::string_view field, std::string_view value);
-  // write_text() calls both; records that store length and bytes apart call them one by one.
+  // write_text() calls these two functions; records that store length and bytes apart call each of them.
   void write_text_length(std::string_view field, std::string_view value);
   void write_text_bytes(std::string_view value) { fields_.append_text(value); }
 
@@ -139,8 +139,8 @@ class FileWriter {
 // ones.
 bool is_for_alt_c(const WriteOptions& options);
 
-// Writes alt.c's dialect. Throws unsupported for a model that the C reader rejects: without configuration, without
-// vocabulary or with more than 32000 tokens, or with empty or repeated tokens.
+// Writes alt.c's dialect. Throws unsupported for a model that the C reader rejects: without configuration or
+// hidden_act, with no tokens or more than 32000, or with empty or repeated tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
 // Returns the names of the card's empty fields. alt.c's dialect has "unknown" there, because the C reader rejects empty
