@@ -253,7 +253,7 @@ void require_writable(const Model& model) {
   if (!model.config) refuse("the model has no configuration, which the format requires");
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
-  refuse_config_effects("tllm", model);  // check_consistency() does not know which tensors a model with such keys has
+  refuse_config_effects("tllm", model);  // keys that change the computation may need tensors unknown to find_faults()
   Faults faults = find_faults(model);
   if (faults.sentences.empty() && !compute_file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration, but lacks every tensor.

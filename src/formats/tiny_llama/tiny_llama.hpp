@@ -28,11 +28,11 @@ inline std::uint64_t count_dimension_bytes(const Shape& shape) { return shape.si
 // Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
 std::optional<std::uint64_t> compute_file_size(const Config& config);
 
-// Reads a Tiny Llama weight file. Throws invalid_file naming the field or the layer and its array, what was expected
-// and what was found.
+// Reads a Tiny Llama weight file. Throws invalid_file, whose message names the field, or the array and its layer, and
+// what was expected and found.
 Model read(const Input& input, const ReadOptions& options);
 
-// Writes a Tiny Llama weight file. Throws unsupported with every reason why the file cannot hold the model.
+// Writes a Tiny Llama weight file. Throws unsupported, with all faults of tensors, if the file cannot hold the model.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
 // Returns the sizes of the file that write() would write. Throws what write() throws.
