@@ -2,11 +2,11 @@
 //
 //   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: there is an output matrix),
 //               seq_len
-//   f32         arrays, those of all layers together for each kind; two unused tables of rotary factors
+//   f32         arrays: those of one kind follow each other, layer by layer; two are unused tables of rotary factors
 //
 // Versions 1 and 2:
 //
-//   u32         "ak42", little-endian
+//   u32         0x616b3432, the letters "ak42" as a number
 //   i32         version
 //   i32 x 7     the same numbers, vocab_size positive
 //   u8          1: the output matrix is the embedding
@@ -39,7 +39,8 @@ struct Header {
   std::uint64_t data_begin = 0;
 };
 
-// Reads the header, and leaves the reader at its end. Throws invalid_file, and unsupported for unknown versions.
+// Reads the header, and leaves the reader at its end. Throws invalid_file; unsupported for unknown versions, and for
+// rows that are not whole groups.
 Header read_header(ByteReader& reader);
 
 // Returns the size of the whole file; std::nullopt for 2^64 bytes and more.
@@ -63,8 +64,8 @@ struct FileArray {
 // Returns the arrays in the order of the file.
 std::vector<FileArray> list_arrays(const Header& header);
 
-// Reads weights of llama2.c as a Llama with Hugging Face's names. Throws invalid_file, and unsupported for unknown
-// versions.
+// Reads weights of llama2.c as a Llama with Hugging Face's names. Throws what read_header() and read_tokenizer() throw,
+// and invalid_file for a file of another size than the header implies.
 Model read(const Input& input, const ReadOptions& options);
 
 // Reads tokenizer.bin of llama2.c, a file next to the weights:
@@ -72,10 +73,9 @@ Model read(const Input& input, const ReadOptions& options);
 //   i32          bytes of the longest token
 //   for each token: f32 score, i32 length, its text with spaces in place of U+2581
 //
-// It has neither the number of tokens, which the weights have, nor their types, which llama2.c assumes: 0 is <unk>, 1
-// <s>, 2 </s>, 3 to 258 are single bytes.
-
-// Throws invalid_file. Requires: tokens <= kMaxTokens.
+// The file lacks the number of tokens, which the weights have, and their types, which llama2.c assumes: 0 is <unk>, 1
+// <s>, 2 </s>, 3 to 258 are single bytes. Throws invalid_file for another number of tokens, and for invalid ones.
+// Requires: tokens <= kMaxTokens.
 Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens);
 
 }  // namespace poise::llama2c

@@ -62,7 +62,7 @@ class TensorReader {
                                     .item_bytes = 1});
   }
 
-  // Adds codes from -127 to 127, and a scale for each group of a row.
+  // Adds a matrix of codes from -127 to 127, with a scale for each group of a row.
   void add_codes(const FileArray& array, std::string name) {
     const std::uint64_t groups = array.columns / header_.group_size;
     const BlobPtr codes = make_next_blob(array.rows * array.columns);
