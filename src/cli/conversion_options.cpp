@@ -21,6 +21,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 #include "io/streams.hpp"
 #include "model/card.hpp"
 #include "model/limits.hpp"
@@ -123,7 +124,8 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
   refuse("--group-size", text, list_group_sizes(groups));
 }
 
-void add_quantize_options(CLI::App& command, ConvertOptions& options) {
+void add_quantize_options(CLI::App& command, ConversionArguments& arguments) {
+  ConvertOptions& options = arguments.convert;
   auto* quantize = add_parsed_option(command, "--quantize", "TYPE",
                                      "Store matrices as codes of one of the types below; vectors become f32",
                                      [&options](const std::string& text) { parse_quantize(text, options); });
@@ -157,8 +159,9 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
       command, "--text", "FILE",
       "With --quantize auto: weigh each matrix by what its errors change in the predictions for this text, whose "
       "first 512 tokens count; - is standard input",
-      [&options, require_budget](const std::string& text) {
+      [&arguments, &options, require_budget](const std::string& text) {
         require_budget("--text");
+        arguments.text_file = text;
         options.budget->divergence = measure_on_text(read_text_beginning(text, kMeasuredBytes + 1));
       })
       ->check(make_nonempty_check())
@@ -283,7 +286,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
       .add_flag("--table", options.table,
                 "Report the loss of every quantized tensor, not only of each type and of the worst tensors")
       ->excludes(dry_run);
-  add_quantize_options(command, convert_options);
+  add_quantize_options(command, options);
   add_revision_options(command, options);
   add_text_option(command, "--dialect", convert_options.write.dialect, "NAME",
                   "Write a program's dialect of the format: alt.c, for alt (without tensors)");
@@ -297,6 +300,9 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
 
 void finish_conversion_options(ConversionArguments& options) {
   options.convert.set = parse_settings(options.set);
+  std::vector<std::filesystem::path> inputs = list_value_files(options.set);
+  if (!options.text_file.empty() && options.text_file != "-") inputs.emplace_back(options.text_file);
+  FileOutput::require_not_input(inputs, options.output);
   require_one_type(options.convert);
   const auto& budget = options.convert.budget;
   if (budget && !budget->bytes && !budget->bits_per_weight)

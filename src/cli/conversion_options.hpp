@@ -19,6 +19,7 @@ struct ConversionArguments {
   std::string output;
   ConvertOptions convert;
   std::vector<std::string> set;
+  std::string text_file;  // of --text; empty without it
   ProgressOptions progress;
   bool table = false;
   bool dry_run = false;

@@ -12,6 +12,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
+#include "io/sink.hpp"
 
 namespace poise::cli {
 namespace {
@@ -49,6 +50,7 @@ EditReport edit_or_copy(const EditArguments& options) {
 
 void run_edit(EditArguments& options) {
   options.changes.set = parse_settings(options.set);
+  if (!options.output.empty()) FileOutput::require_not_input(list_value_files(options.set), options.output);
   const EditReport report = edit_or_copy(options);
   const bool is_dry_run = options.changes.dry_run;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", make_printable(options.path), options.changes.set.size(),

@@ -1,5 +1,7 @@
 #include "cli/set_option.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -80,6 +82,15 @@ std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std:
   std::vector<std::pair<std::string, Value>> settings;
   for (const std::string& value : values) settings.push_back(parse_setting(value));
   return settings;
+}
+
+std::vector<std::filesystem::path> list_value_files(const std::vector<std::string>& values) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& value : values) {
+    const std::string text = value.substr(std::min(value.find('='), value.size() - 1) + 1);
+    if (text.starts_with('@') && !text.starts_with("@@") && text != "@-") files.emplace_back(text.substr(1));
+  }
+  return files;
 }
 
 }  // namespace poise::cli

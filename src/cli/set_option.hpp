@@ -1,6 +1,7 @@
 // Adds the options --set KEY=TEXT|@FILE and --set-file KEY=FILE of the commands edit, convert and merge.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,5 +20,8 @@ CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values,
 // the file ("-" for standard input), that of "KEY=@@TEXT" is "@TEXT". Throws what refuse() throws; bad_argument for a
 // file that is not UTF-8 or too long; and the errors of reading the file.
 std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std::string>& values);
+
+// Returns the files that parse_settings() reads.
+std::vector<std::filesystem::path> list_value_files(const std::vector<std::string>& values);
 
 }  // namespace poise::cli

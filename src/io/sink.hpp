@@ -99,6 +99,9 @@ class FileOutput final : public SavedOutput {
   static void check_replaceable(const std::filesystem::path& path, bool overwrite,
                                 const std::vector<std::filesystem::path>& inputs);
 
+  // Throws bad_argument when `path` is one of the `inputs`.
+  static void require_not_input(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
+
   // Throws bad_argument when the output, or later a sibling, is one of the `inputs`.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
@@ -114,7 +117,6 @@ class FileOutput final : public SavedOutput {
 
  private:
   struct Files;
-  static void require_not_input(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
   std::filesystem::path check_not_input(std::filesystem::path path) const;
 
   std::filesystem::path path_;
