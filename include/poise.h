@@ -23,10 +23,9 @@
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
 //     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to
 //     the end of the caller's struct, and sets fields to 0 that an older library does not know. The caller's struct may
-//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has, and for
-//     `reserved` that is not 0. In a callback, `size` is the size of the struct that Poise passes. All other structs
-//     stay as they are: poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine,
-//     poise_keep, poise_progress.
+//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size below the first one of
+//     the struct or above 4096, and for `reserved` that is not 0. In a callback, `size` is the size of the struct that
+//     Poise passes. Structs without `size`, such as poise_text and poise_error, stay as they are.
 //  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
 //     a number it does not know treats it as the enum's UNKNOWN or OTHER.
 //  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may
@@ -298,7 +297,7 @@ typedef struct poise_model_info {
 
 // Describes a model.
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// Gives a warning of the reader by index from 0: a deviation from the format's canonical form that it accepted.
+// Gives the warning at an index from 0: a deviation from the format's canonical form that the reader accepted.
 // POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
@@ -406,7 +405,7 @@ typedef struct poise_tensor_info {
   poise_text layout_name;
   poise_layout layout;
   poise_dtype dtype;     // the type of `data` in a dense tensor, else of the first part
-  const uint64_t* dims;  // rank of them
+  const uint64_t* dims;  // `rank` lengths
   size_t rank;
   uint64_t elements;
   size_t parts;
@@ -462,7 +461,7 @@ typedef struct poise_part_info {
   poise_text encoding_name;  // "raw", "zstd", or the file's name of it; empty for POISE_ENCODING_ABSENT
   uint64_t decoded_size;     // bytes
   uint64_t stored_size;      // bytes in the file; 0 for POISE_ENCODING_ABSENT
-  poise_text file;           // the file that holds them; empty for POISE_ENCODING_ABSENT
+  poise_text file;           // the file with these bytes; empty for POISE_ENCODING_ABSENT
   uint64_t offset;           // in that file; POISE_NO_OFFSET without one
   poise_text digest;         // in the file's spelling; empty for POISE_DIGEST_NONE
   poise_digest_algorithm digest_algorithm;
@@ -574,7 +573,7 @@ typedef struct poise_tensor_statistics {
   uint64_t nans;
   uint64_t infinities;
   uint64_t outliers;             // finite, and further from the mean than six standard deviations
-  uint64_t largest_channel;      // the index of the first dimension with the largest rms
+  uint64_t largest_channel;      // the index in the first dimension with the largest rms
   double largest_channel_rms;    // NaN without a dimension or without finite numbers
   double histogram_low;          // a sample of the numbers, in eight bins of equal width between these two;
   double histogram_high;         // NaN without finite numbers
@@ -691,7 +690,7 @@ typedef struct poise_convert_options {
   int32_t strict;       // 1: refuse an input with warnings (pickles that name code, ...): nothing is written
   const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
                         // NULL: none
-  const poise_lora* lora;  // adapters that are merged into the input, in this order, before anything else
+  const poise_lora* lora;  // adapters to merge into the input, in this order, after the delta and before all else
   size_t lora_count;
   // Changes of the whole model, in this order, after the adapters. The other options see their results.
   const char* strip_prefix;    // removed from the beginning of names; NULL: none
@@ -703,7 +702,7 @@ typedef struct poise_convert_options {
   const poise_setting* set;  // new values of keys
   size_t set_count;
   uint64_t drop_rows;    // 1: leave out rows of embedding and output that have no token
-  const char* delta;     // a file of `poise delta`, which is applied to the input before everything else; NULL: none
+  const char* delta;     // a file of `poise delta` to apply to the input before everything else; NULL: none
   uint64_t output_size;  // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
   double
       bits_per_weight;  // for "auto": the bits that the tensors may have, over all elements; 0: output_size limits it
@@ -932,7 +931,7 @@ typedef struct poise_writer_options {
 typedef struct poise_tensor_plan {
   size_t size;
   const char* name;
-  const uint64_t* dims;  // rank of them; NULL when rank is 0
+  const uint64_t* dims;  // `rank` lengths; NULL when rank is 0
   size_t rank;
   // Fills bytes [offset, offset + size) of the tensor. Called in any order, and more than once for the same bytes if a
   // format must see them before it writes them.
@@ -950,7 +949,7 @@ typedef struct poise_tensor_plan {
 // *writer is freed with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error);
-// Copies card, hyperparameters, vocabulary and attributes from a model.
+// Copies card, configuration, vocabulary and attributes from a model.
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
 // Sets the fields of a card, and copies them. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
 // cards.
@@ -1003,8 +1002,8 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
 typedef struct poise_chat_template {
   size_t size;
   poise_text name;  // "chatml"
-  poise_text end;   // ends an answer: for poise_generate_options.stop_id if it is a token, else for its `stop`; empty:
-                    // the vocabulary's EOS ends it
+  poise_text end;  // ends an answer: for poise_generate_options.stop_id if it is a token, else for `stop` in it; empty:
+                   // the vocabulary's EOS ends it
 } poise_chat_template;
 #define POISE_CHAT_TEMPLATE_INIT                        \
   {                                                     \
@@ -1098,8 +1097,8 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error);
 // Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Drops all tokens after the first `position`; scores need another poise_session_feed. POISE_BAD_ARGUMENT beyond the
-// end.
+// Drops all tokens after the first `position`. Unless there are none, scores need another poise_session_feed.
+// POISE_BAD_ARGUMENT beyond the end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
 // Makes an independent session with the same tokens and options, on the same weights. *fork is freed with
 // poise_session_free.

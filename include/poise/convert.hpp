@@ -150,7 +150,7 @@ struct DecodedTensors {
   std::uint64_t bytes_out = 0;  // the size of the numbers
 };
 
-// Counts the matrices that adapters changed and that are written in one type. It is the type that they have in the
+// Counts the matrices that adapters or merge() changed and that are written as `type`: the type that they have in the
 // input, unless dtype, quantize or keep chooses another.
 struct MergedMatrices {
   std::string type;  // "q4_k"
@@ -178,7 +178,7 @@ struct BudgetChoice {
     std::string type;
     std::size_t matrices = 0;
     std::uint64_t bytes = 0;  // of their codes
-    double error = 0;         // the mean of theirs; the sum, if it is a divergence
+    double error = 0;         // the mean of the matrices' errors; their sum, if it is a divergence
   };
   std::vector<Row> rows;
 };

@@ -26,7 +26,7 @@ enum class ErrorKind {
   not_found,     // a path, tensor or part does not exist
   bad_argument,  // the caller asked for something that makes no sense
   io,            // the operating system refused or failed
-  cancelled,     // a progress callback asked to stop
+  cancelled,     // a progress callback or a stop token asked to stop
   internal,      // a bug in Poise
 };
 

@@ -32,7 +32,7 @@ struct WriteOptions {
   std::optional<std::string> dialect = {};       // alt: "alt.c"
   std::optional<int> zstd_level = {};            // compress parts
   std::optional<DigestAlgorithm> digest = {};    // the algorithm for every part
-  std::optional<std::uint64_t> align = {};       // blob alignment in bytes
+  std::optional<std::uint64_t> align = {};       // alignment of parts in bytes
   std::optional<std::uint64_t> shard_size = {};  // split into files of about that size
   Progress progress = {};
 };

@@ -73,16 +73,16 @@ class Perplexity {
   Perplexity(Perplexity&&) noexcept;
   Perplexity& operator=(Perplexity&&) noexcept;
 
-  // Adds a text: BOS, its tokens, EOS, where the vocabulary has these. `progress` counts tokens instead of bytes.
-  // Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument for a text that
-  // the two models encode differently, and for one that is longer than the context; cancelled. After an exception the
-  // text is left out.
+  // Adds a text: its tokens by encode_with_special(), then EOS if the vocabulary has it. `progress` counts tokens
+  // instead of bytes. Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument
+  // for a text that the two models encode differently, and for one that is longer than the context; cancelled. After an
+  // exception the text is left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
   // Adds token ids as a text, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
 
-  // Adds a document in windows, as one text: BOS where the vocabulary has it, and its tokens. Throws what add() throws,
-  // and bad_argument for an invalid size or stride, and for a document without a token to predict.
+  // Adds a document in windows, as one text: its tokens by encode_with_special(). Throws what add() throws, and
+  // bad_argument for an invalid size or stride, and for a document without a token to predict.
   void add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
   // Adds token ids as a document, without BOS before them.

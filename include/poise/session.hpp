@@ -43,8 +43,8 @@ namespace poise {
 // the same as without a draft, bit for bit. So is the text at temperature 0, and a sampled text whose guesses come from
 // the text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
 struct DraftOptions {
-  // A faster model with the same vocabulary. Null: the guesses are the tokens that followed the last tokens where these
-  // occurred before in the text.
+  // A faster model with the same vocabulary. Null: the guesses come from the text itself: what followed its last tokens
+  // where they occurred before.
   std::shared_ptr<const Weights> model = {};
   // The largest number of guesses at a time, 1 to 64. A pass of 15 guesses and the token before them reads the weights
   // once.
@@ -118,8 +118,9 @@ class Session {
   // Drops all tokens.
   void reset();
 
-  // Drops all tokens after the first `position`, and the pending one. logits() needs another feed(), which recomputes
-  // tokens that layers with a sliding window have dropped. Throws bad_argument beyond position().
+  // Drops all tokens after the first `position`, and the pending one. Unless `position` is position(), logits() needs
+  // another feed(), which recomputes what layers with a sliding window have dropped. Throws bad_argument beyond
+  // position().
   void truncate(std::size_t position);
 
   // Returns an independent session with the same tokens and scores, on the same weights. Copies the cache.

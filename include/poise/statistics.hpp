@@ -34,8 +34,8 @@ struct TensorStatistics {
   // Empty: there are statistics.
   std::string problem = {};
 
-  // These cover the finite numbers; NaN if there are none. Exact, except that integers beyond 2^53 are rounded to
-  // float64.
+  // The numbers from min to rms cover the finite elements; NaN if there are none. min and max are exact, but integers
+  // beyond 2^53 are rounded to float64.
   double min = std::numeric_limits<double>::quiet_NaN();
   double max = std::numeric_limits<double>::quiet_NaN();
   // Sums are float64 and merged in the order of the elements, so that every number of threads gives the same bits.
@@ -51,8 +51,8 @@ struct TensorStatistics {
   std::uint64_t infinities = 0;
   std::uint64_t outliers = 0;  // finite, and further from the mean than six standard deviations
 
-  // Names the index of the first dimension whose numbers have the largest rms: a row of a matrix, an element of a
-  // vector; the first of several. std::nullopt without a dimension or without finite numbers.
+  // Holds the index in the first dimension whose numbers have the largest rms: a row of a matrix, an element of a
+  // vector; of equal ones the first. std::nullopt without a dimension or without finite numbers.
   struct Channel {
     std::uint64_t index = 0;
     double rms = 0;

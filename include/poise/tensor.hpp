@@ -48,7 +48,7 @@ enum class Layout : std::uint8_t {
 
 // Returns "dense", "sparse_csr", ...
 std::string_view to_string(Layout layout);
-// Returns the layout of that name; Layout::other for other names, since Layout::affine has none.
+// Returns the layout of that name; Layout::other for other names, "affine" included.
 Layout layout_from_name(std::string_view name);
 
 // Holds one array of a tensor.
@@ -74,10 +74,10 @@ class AffineSource {
   virtual ~AffineSource() = default;
   // Returns the scale. The first call may read the whole tensor, and throws what reading its blobs throws.
   virtual Affine get() const = 0;
-  // Returns get().packed without reading the tensor.
+  // Returns get().packed. Overridden where get() reads the tensor.
   virtual bool packed() const { return get().packed; }
-  // Returns true if codes are unsigned, without reading the tensor. If all elements are equal, get().ranged() is false
-  // even so.
+  // Returns true if codes are unsigned. Overridden where get() reads the tensor. If all elements are equal,
+  // get().ranged() is false even so.
   virtual bool ranged() const { return get().ranged(); }
   // Returns the offset of the scale in the tensor's file, in bytes; std::nullopt if the file has none.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
@@ -93,7 +93,7 @@ class TensorLayout {
   };
 
   TensorLayout() = default;
-  // Makes a dense layout, or a sparse one in any order. Throws internal for the kinds that need a scheme.
+  // Makes a dense layout, or a sparse one with columns in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
   TensorLayout(Sparse sparse) : kind_(sparse.form), ascending_(sparse.ascending) {}
   // Makes an affine layout. Requires: `affine` is not null.
