@@ -13,16 +13,16 @@
 
 namespace poise::ztensor {
 
-// The first function rewrites the file, the second appends a new manifest. Each throws bad_argument for changes that
-// the format does not allow; unsupported for data shards, and for version 1.0 and older.
+// The first function prepares an edit that rewrites the file, the second one that appends a new manifest. Each throws
+// bad_argument for changes that the format does not allow; unsupported for version 1.0 and for data shards.
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes);
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes);
 
-// Returns the keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws the errors of
-// reading the manifest.
+// Returns the root attributes of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws the
+// errors of reading the manifest.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// Each function returns warnings about bytes that no part uses, and about unknown types and layouts.
+// Each function returns warnings about bytes that nothing uses, reserved bytes, and unknown types and layouts.
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 

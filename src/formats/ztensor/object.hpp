@@ -21,8 +21,8 @@
 
 namespace poise::ztensor {
 
-// Describes one run of stored bytes (a component in 1.x, a part in 2). Texts are views. Requires: the cursor that read
-// them, and its bytes, outlive this.
+// Describes one run of stored bytes (a component in 1.x, a part in 2). Requires: the cursor that read the texts, and
+// its bytes, outlive this, which has views of most texts.
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
@@ -182,8 +182,8 @@ inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// Holds a type of zTensor 2: the plain type of the stored bytes and, if the elements have another type, this logical
-// type.
+// Holds a type of zTensor 2: the storage type of the bytes, and the logical type of the elements. An empty logical type
+// means that the elements have the storage type.
 struct StorageType {
   std::string_view storage;
   std::string_view logical;

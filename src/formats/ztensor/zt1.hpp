@@ -53,8 +53,8 @@ void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes)
 // Returns the offset of a file's manifest, which is the end of its blobs. Throws invalid_file if there is none.
 std::uint64_t find_manifest_begin1(const Source& source);
 
-// Returns the place of the manifest of a 1.1 or 1.2 file. Throws invalid_file if there is none; unsupported for older
-// files.
+// Returns the place of the manifest of a 1.1 or 1.2 file. Throws invalid_file if there is none; unsupported for a 1.0
+// file.
 ManifestRange find_manifest1(const Source& source);
 
 // Returns the place of the manifest of a 0.1 file, which is called the index there.
@@ -63,8 +63,8 @@ ManifestRange find_index0(const Source& source);
 // Reads a 0.1 file's objects. Requires: the source begins with kMagic0.
 void read_version_0(Model& model, const SourcePtr& source);
 
-// Returns version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets
-// the name of the logical type, like known ones; other types keep their spelling.
+// Returns version 1's spelling of a type that Poise does not know. A logical type of version 2 over bytes
+// ("u8:acme.x/1") loses "u8:", unless version 1 defines the rest; other types keep their spelling.
 std::string_view spell_unknown_type(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);

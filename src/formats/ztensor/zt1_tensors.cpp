@@ -178,7 +178,7 @@ class ModelBuilder1::Impl {
     }
   }
 
-  // Returns the decoded size of a component; std::nullopt unless the shape alone implies it.
+  // Returns the decoded size of a component; std::nullopt unless shape and element type imply it.
   std::optional<std::uint64_t> find_exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
     if (kind_ == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
@@ -190,8 +190,8 @@ class ModelBuilder1::Impl {
     return std::nullopt;
   }
 
-  // Returns the largest decoded size of a component. Known layouts have at most as many elements as the shape, except
-  // for coordinates.
+  // Returns the largest decoded size of a component; UINT64_MAX if it is unknown. Known layouts have at most as many
+  // elements as the shape, except for coordinates.
   std::uint64_t find_largest_size(const Tensor& tensor, const Component& component) const {
     const bool beside_data = kind_ == Layout::dense && component.role != "data";
     if (kind_ == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;
@@ -246,7 +246,7 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  // The key by which tensors are sorted: twice the offset of a tensor's bytes, plus 1 if it has any. So an empty tensor
+  // Tensors are sorted by these numbers: twice the offset of a tensor's bytes, plus 1 if it has any. So an empty tensor
   // comes before another one at its offset.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};

@@ -57,8 +57,8 @@ struct ObjectReceiver2 {
 // bounds or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
-// Parses a manifest, and passes its objects to the receiver. Throws invalid_file, naming the key and its offset, if it
-// breaks a rule.
+// Parses a manifest, and passes its objects to the receiver, if there is one. Throws invalid_file, naming the key and
+// its offset, if the manifest breaks a rule.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, const ObjectReceiver2* receiver = nullptr);
 
 // Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
@@ -102,10 +102,10 @@ void convert_from_stored2(Tensor& tensor, std::string_view layout);
 // Returns version 2's role of a part of a tensor.
 std::string_view find_stored_role2(const Tensor& tensor, const Part& part);
 
-// Returns the digest that identifies the content of a model in any file. It covers the deterministic CBOR value
-// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}], with the parts'
-// digests of the file, or xxh3 for parts without one. It is sha256 if all of those are, else xxh3. Throws unsupported
-// when version 2 cannot hold the model, and what reading the parts throws.
+// Returns the digest that identifies a model's content. It covers the deterministic CBOR value ["zt.content/1",
+// {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. A part's digest is the file's digest of
+// its decoded bytes, or xxh3 if the file has none. The result is sha256 if all parts' digests are, else xxh3. Throws
+// unsupported when version 2 cannot hold the model, and what reading the parts throws.
 std::string compute_content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
@@ -117,7 +117,7 @@ std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions&
 
 namespace poise::ztensor {
 
-// Holds the options for storing parts. Throws bad_argument for options that version 2 lacks.
+// Holds the options for storing parts. The constructor throws bad_argument for values that version 2 does not allow.
 struct BlobStorage {
   explicit BlobStorage(const WriteOptions& options);
 
@@ -135,15 +135,15 @@ struct BlobReference {
   std::size_t digest = 0;  // the index in WrittenBlobs::digests
 };
 
-// Holds the blobs that have been written.
+// Holds the places and digests of the parts that have been written, and the shards.
 struct WrittenBlobs {
   std::vector<std::vector<BlobReference>> references;  // the first index is the tensor, the second the part
   std::vector<std::string> digests;                    // the texts of the digests; empty for a part without one
   std::vector<Shard> shards;
 };
 
-// Writes the magic number and every part once: parts of equal bytes share a blob. Throws io, cancelled, unsupported for
-// more shards than readers accept.
+// Writes the magic number and the parts. Parts of equal bytes share a blob; SharedBlobs may miss some. Throws io,
+// cancelled, unsupported for more shards than readers accept.
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
                          const WriteOptions& options, Output& output);
 
@@ -156,6 +156,6 @@ void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attri
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
 // Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.
-std::string normalize_to_form_c(std::string_view text);
+std::string convert_to_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

@@ -1,4 +1,4 @@
-// Checks the layout profiles of zTensor 2, and converts between them and Poise's tensors.
+// Checks the rules of zTensor 2's layouts, and converts between stored tensors and Poise's.
 #include <algorithm>
 #include <array>
 
@@ -149,8 +149,8 @@ Attributes make_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Sets storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
-// parse_manifest2). Unknown types of other versions become logical types over bytes. Throws unsupported if there is no
+// Sets storage type and logical type of a part. ManifestParser2 spells an unknown type with the storage type in front,
+// such as "u8:type". Unknown types of other versions become logical types over bytes. Throws unsupported if there is no
 // type.
 void set_stored_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {

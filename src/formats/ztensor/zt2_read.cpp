@@ -85,7 +85,7 @@ class Heaps {
   }
 
  private:
-  // Opens a shard, and checks its size, magic numbers and footer.
+  // Opens a shard, and checks its size, magic numbers and footer. Returns null if there is no such file.
   static SourcePtr open_shard(const std::filesystem::path& path, const Shard& shard, const ReadOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return nullptr;

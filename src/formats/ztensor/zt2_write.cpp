@@ -66,8 +66,8 @@ void require_holdable_tensor(const StoredTensor& tensor) {
   require_holdable_attributes(tensor.attributes);
 }
 
-// Converts a tensor. Version 2 requires sparse columns in order and no repeated cell, which other formats do not: CSR
-// columns are sorted. Throws for a tensor that breaks the rules of its original format.
+// Converts a tensor. Sorts the columns in each row of CSR, because version 2 requires that order. Throws invalid_file
+// for a sparse tensor that breaks the rules of its original format.
 StoredTensor convert_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return convert_to_stored2(sort_sparse_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, get_sparse_rules(tensor));
@@ -80,8 +80,8 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
     StoredTensor& stored = tensors.emplace_back(store(tensor));
-    stored.name = normalize_to_form_c(stored.name);
-    for (StoredPart& part : stored.parts) part.role = normalize_to_form_c(part.role);
+    stored.name = convert_to_form_c(stored.name);
+    for (StoredPart& part : stored.parts) part.role = convert_to_form_c(part.role);
     require_holdable_tensor(stored);
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
@@ -153,13 +153,13 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
 std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> losses;
   for (const Tensor& tensor : model.tensors()) {
-    if (is_utf8(tensor.name) && normalize_to_form_c(tensor.name) != tensor.name)
+    if (is_utf8(tensor.name) && convert_to_form_c(tensor.name) != tensor.name)
       losses.push_back(fmt::format("the name {} is written in Unicode's normal form C", tensor.name));
   }
   return losses;
 }
 
-std::string normalize_to_form_c(std::string_view text) {
+std::string convert_to_form_c(std::string_view text) {
   utf8proc_uint8_t* normal = nullptr;
   const auto bytes =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),

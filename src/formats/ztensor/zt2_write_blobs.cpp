@@ -35,7 +35,8 @@ class ShardWriter {
     write_magic2(output_.main());
   }
 
-  // Returns the sink for the next blob. Its data take `bytes` bytes, or fewer if they are compressed.
+  // Returns the sink for the next blob, in a new shard if the blob does not fit the current one. `bytes` is the size
+  // before compression.
   Sink& choose_sink(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
     if (hashing_) {
@@ -92,8 +93,8 @@ class ShardWriter {
   std::optional<HashingSink> hashing_;
 };
 
-// Finds parts whose bytes have been written already. Compares only a few parts with equal size and an equal hash of the
-// beginning, so most tensors are read only once.
+// Finds parts whose bytes have been written already. Keeps at most kMostCandidates different parts of equal size and
+// equal hash of the beginning to compare with, so most tensors are read only once.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
