@@ -15,7 +15,7 @@
 namespace poise {
 
 // Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of parts that the model
-// lacks: configuration, tensors or vocabulary. Does not check tensors if config.json describes a variant with others.
+// lacks: configuration, tensors or vocabulary. Does not check tensors if has_other_tensors().
 std::vector<std::string> check_consistency(const Model& model);
 
 // Returns the same faults as findings, with tensors and their places.
@@ -36,8 +36,8 @@ std::vector<std::string> list_shortcomings(const Model& model);
 // model_type that Poise does not know. Requires: check_consistency() finds no fault.
 std::optional<Error> find_run_refusal(const Model& model);
 
-// Returns the faults of the hyperparameters, one sentence each: sizes below 1 or too large (products of accepted sizes
-// fit 64 bits), heads that do not divide, numbers that are not finite.
+// Returns the faults of the hyperparameters, one sentence each: sizes out of range (products of accepted sizes fit 64
+// bits), query heads that are not a multiple of key heads, rope_theta 0, and numbers that are negative or not finite.
 std::vector<std::string> check_config(const Config& config);
 
 // Returns the faults of the hyperparameters, or, if there are none, the faults by the rules of the family.
@@ -56,7 +56,7 @@ void add_fault(std::vector<Finding>& faults, Finding fault);
 std::string format_faults(const std::vector<std::string>& faults);
 std::string format_faults(const std::vector<Finding>& faults);
 
-// Throws invalid_file with that message if there are faults.
+// Throws invalid_file with the message of format_faults() if there are faults.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);
 
 }  // namespace poise

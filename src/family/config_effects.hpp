@@ -20,7 +20,7 @@ std::vector<std::string> list_effects_outside_config(const Model& model);
 // Returns a sentence if the nested text model has another type than the family's.
 std::optional<std::string> describe_other_text_model(const Model& model);
 
-// Returns true when one of these keys changes which tensors a model has, so that Config does not describe them.
+// Returns true if an ignored key or another text model changes which tensors there are: Config does not describe them.
 bool has_other_tensors(const Model& model);
 
 }  // namespace poise

@@ -101,7 +101,7 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
   parse_config(model, std::move(map), path);
 }
 
-Attributes normalize_config(const Model& model) {
+Attributes make_canonical_config(const Model& model) {
   const Attributes typed = model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes();
   std::vector<Attributes::Entry> entries(typed.begin(), typed.end());
   for (const auto& [key, value] : model.config_json) {

@@ -15,9 +15,9 @@ namespace poise {
 // key when a value is missing or has the wrong type. Errors show `path`.
 Config read_config_attributes(const Attributes& map, std::string& model_type, const std::string& path);
 
-// Sets the model's whole config.json and what follows from it: card.model_type and, for a known family, config. A
-// configuration without model_type is read as Llama's when it has a hidden_size. Throws what read_config_attributes()
-// throws.
+// Sets the model's whole config.json and what follows from it: card.model_type and, for a known family or a file that
+// Poise wrote, config. A configuration without model_type is read as Llama's when it has a hidden_size. Throws what
+// read_config_attributes() throws.
 void parse_config(Model& model, Attributes map, const std::string& path);
 
 // Changes keys of the model's whole configuration, including those in nested objects that take precedence. Throws what
@@ -26,7 +26,7 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
 
 // Returns the hyperparameters under canonical names, with defaults, then the other keys: equal for equal
 // configurations.
-Attributes normalize_config(const Model& model);
+Attributes make_canonical_config(const Model& model);
 
 // Returns the keys of config.json, in order, that Config does not have and does not imply.
 std::vector<std::string> list_other_config_keys(const Model& model);

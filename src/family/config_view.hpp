@@ -31,7 +31,7 @@ class ConfigKeys : public Fields {
   // Errors show `path`.
   ConfigKeys(const Attributes& map, std::string_view path) : Fields(map, "config", path) {}
 
-  std::optional<std::int64_t> read_integer(std::string_view key) const;  // throws if 32 bits do not hold it
+  std::optional<std::int64_t> read_integer(std::string_view key) const;  // throws unless it is an integer of 32 bits
   // Throws invalid_file if the key is missing.
   std::int64_t require_integer(std::string_view key) const;
   std::optional<float> read_number(std::string_view key) const;

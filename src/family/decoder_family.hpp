@@ -94,7 +94,7 @@ constexpr std::array<TensorRow, 3> make_mlp_biases(Needed needed) {
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
 }
 
-// The tensors of Llama's layer. attention_bias and mlp_bias decide which biases it has.
+// This lists the tensors of Llama's layer. attention_bias and mlp_bias decide which biases it has.
 inline constexpr std::array kLlamaLayer =
     join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
                 kPostAttentionNorm, kMlpRows, make_mlp_biases(has_mlp_bias));

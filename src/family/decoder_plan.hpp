@@ -7,8 +7,8 @@
 //
 // and at the end logits = soft_cap(output(norm(x)) * logit_scale). An empty or neutral field leaves out its step.
 //
-// Names are those of modules: a module has the tensors NAME.weight and, with a bias, NAME.bias. In layers they follow
-// the layer's number.
+// `embedding`, `positions`, `output`, `sinks` and `rope_divisors` name tensors. Other names are modules: a module has
+// the tensors NAME.weight and, with a bias, NAME.bias. In layers, names follow the layer's number.
 #pragma once
 
 #include <cstddef>

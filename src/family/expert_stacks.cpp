@@ -57,7 +57,7 @@ const Tensor& ExpertLayer::require_tensor(std::string_view name) {
   return *tensor;
 }
 
-const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
+const Tensor& ExpertLayer::require_stack(const ExpertStack& stack) {
   const Tensor& tensor = require_tensor(stack.name);
   require_rank(tensor, 3);
   return tensor;
@@ -65,7 +65,7 @@ const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
 
 // Returns the numbers of a stack with its last two axes exchanged: [experts, in, out] for [experts, out, in].
 Tensor ExpertLayer::transpose_stack(const ExpertStack& stack) {
-  return transpose_view(make_dense_numbers(find_stack(stack)));
+  return transpose_view(make_dense_numbers(require_stack(stack)));
 }
 
 void ExpertLayer::add_tensor(std::string_view name, Tensor tensor) {
@@ -77,7 +77,7 @@ void ExpertLayer::separate_experts(ExpertsStored from) {
   std::vector<Tensor> matrices;
   std::vector<Tensor> biases;
   for (const ExpertStack& stack : stacks_) {
-    const Tensor& tensor = find_stack(stack);
+    const Tensor& tensor = require_stack(stack);
     matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : transpose_stack(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)

@@ -38,7 +38,7 @@ class ExpertLayer {
  private:
   const Tensor* find_tensor(std::string_view name) const;
   const Tensor& require_tensor(std::string_view name);
-  const Tensor& find_stack(const ExpertStack& stack);
+  const Tensor& require_stack(const ExpertStack& stack);
   Tensor transpose_stack(const ExpertStack& stack);
   void add_tensor(std::string_view name, Tensor tensor);
   void separate_experts(ExpertsStored from);

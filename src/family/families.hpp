@@ -37,7 +37,7 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
 // Returns the model_type of every family, for messages: "mistral, llama and tiny_llama".
 std::string format_family_names();
 
-// The rows of the table. Each file has a namespace of its name, so the names in two files may be equal.
+// These are the rows of the table in families.cpp. Each family's file has a namespace, so names in two may be equal.
 
 namespace gemma {
 extern const Family kGemmaFamily;
@@ -65,7 +65,7 @@ namespace olmo2 {
 extern const Family kOlmo2Family;
 }  // namespace olmo2
 
-// The family of Phi-3, Phi-3.5 and Phi-4.
+// This is the family of Phi-3, Phi-3.5 and Phi-4.
 namespace phi3 {
 extern const Family kPhi3Family;
 }  // namespace phi3

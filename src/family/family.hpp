@@ -49,7 +49,7 @@ struct Family {
   std::string_view hidden_act = {};  // the default
   // Reads the hyperparameters, with the family's defaults. Throws what ConfigKeys throws.
   Config (*read_config)(const ConfigKeys& keys);
-  // The object of config.json with all of its keys; empty: config.json itself.
+  // The object of config.json that has the family's keys; empty: config.json itself.
   std::string_view nested = {};
   std::string_view text_type = {};  // the model_type of that nested object
   // Returns why a configuration that check_config() accepts is not valid for this family, a sentence each. Null: always

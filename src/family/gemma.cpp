@@ -62,15 +62,15 @@ Config read_gemma3_config(const ConfigKeys& keys) {
   return config;
 }
 
-// Returns the activation. The first files of Gemma have "gelu" but were trained with its tanh approximation;
-// transformers uses that, too.
+// Returns the activation. The first files of Gemma have "gelu", although these models were trained with its tanh
+// approximation, which transformers uses, too.
 ActivationKind find_gemma_activation(const ConfigView& view) {
   // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
   const bool is_first = view.config.hidden_act == "gelu" && !view.keys().read_text("hidden_activation");
   return is_first ? ActivationKind::gelu_tanh : find_activation(view.config.hidden_act);
 }
 
-// Returns the plan that all Gemmas share.
+// Returns Gemma's plan. Those of Gemma 2 and 3 change some fields of it.
 DecoderPlan make_gemma_plan(const ConfigView& view) {
   DecoderPlan plan = make_decoder_plan(view);
   plan.norm_kind = NormKind::rms_plus_one;

@@ -102,7 +102,7 @@ constexpr std::array<std::string_view, 1> kDown = {"down_proj"};
 constexpr std::array<ExpertStack, 2> kStacks = {{{"gate_up_proj", kGateUp}, {"down_proj", kDown}}};
 
 // Returns the layer of a tensor of experts; std::nullopt for other tensors.
-std::optional<std::int32_t> find_layer(const Family& family, std::string_view name) {
+std::optional<std::int32_t> find_expert_layer(const Family& family, std::string_view name) {
   const std::string canonical = find_table_name(family, name);
   const auto numbered = family.tensors.split_layer_name(canonical);
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
@@ -111,7 +111,7 @@ std::optional<std::int32_t> find_layer(const Family& family, std::string_view na
 // Returns true if all matrices of experts are blocks of MXFP4.
 bool are_all_mxfp4(const Model& model, const Family& family) {
   return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
-    return !find_layer(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);
+    return !find_expert_layer(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);
   });
 }
 
@@ -143,7 +143,7 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
   ConvertedWeights result{Model(model.header()), {}, {}};
   std::map<std::int32_t, ExpertLayer> made;
   for (const Tensor& tensor : model.tensors()) {
-    if (const auto number = find_layer(family, tensor.name)) {
+    if (const auto number = find_expert_layer(family, tensor.name)) {
       std::string prefix = fmt::format("{}{}.{}", family.tensors.layers, *number, kExperts);
       const auto [layer, is_new] = made.try_emplace(*number, model, std::move(prefix), kStacks, result.model);
       if (is_new) layer->second.convert(from, to);

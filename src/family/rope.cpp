@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// Keys that change a type's computation, in models that Poise does not run.
+// These keys change how a type computes. Poise does not run models that have them.
 constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale",
                                                           "long_mscale", "attn_factor"};
 

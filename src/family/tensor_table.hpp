@@ -33,7 +33,7 @@ std::optional<NumberedName> split_number(std::string_view name);
 using Length = std::uint64_t (*)(const ConfigView& view);
 using Needed = bool (*)(const ConfigView& view);
 
-// The lengths that most families have.
+// Most families have axes of these lengths.
 namespace axis {
 inline std::uint64_t vocabulary(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.vocab_size); }
 inline std::uint64_t positions(const ConfigView& view) {
@@ -79,8 +79,8 @@ struct TensorTable {
   // not compare a layer's number with num_hidden_layers.
   bool has(std::string_view name) const;
   bool has(std::string_view name, const ConfigView& view) const;
-  // Returns the shape of that weight in a model of this configuration; std::nullopt if it has none of this name.
-  // Requires: a checked configuration.
+  // Returns the shape of the weight of that name in a model with this configuration; std::nullopt if the model has no
+  // such weight.
   std::optional<Shape> find_shape(std::string_view name, const ConfigView& view) const;
 
   // Returns the layer of a name, and the tensor's name in it; std::nullopt for tensors outside the layers.

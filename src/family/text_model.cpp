@@ -15,9 +15,9 @@
 namespace poise {
 namespace {
 
-// Keys that may be next to text_config. They count for the text model unless it has them itself.
+// These keys may be next to text_config. They count for the text model unless it has them itself.
 constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
-// Keys that describe the file as a whole. The text model's configuration leaves them out without a warning.
+// These keys describe the file as a whole. The text model's configuration leaves them out without a warning.
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 

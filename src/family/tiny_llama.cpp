@@ -80,7 +80,7 @@ std::vector<std::string> find_faults(const ConfigView& view) {
   return faults;
 }
 
-// With x = embedding + position, for each layer:
+// Plans this computation, with x = embedding + position, for each layer:
 //
 //   x += output(attention(query(n), key(n), value(n)))   with n = layer_norm(x, norm1)
 //   x += linear2(gelu(linear1(m) + bias)) + bias         with m = layer_norm(x, norm2)

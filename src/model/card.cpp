@@ -61,7 +61,7 @@ bool parse_day(DateText& fields) {
                     .ok();
 }
 
-// Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z" or "+HH:MM".
+// Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z", "+HH", "-HHMM" or "+HH:MM".
 bool parse_time(DateText& fields) {
   if (!fields.parse_two_digits(23) || !fields.skip_one_of(":") || !fields.parse_two_digits(59)) return false;
   if (fields.skip_one_of(":")) {

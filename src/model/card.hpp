@@ -1,4 +1,4 @@
-// Checks cards that callers set: every format can hold texts in UTF-8 and dates without a time.
+// Checks cards: texts in UTF-8, and dates without a time, which every format can hold. Warns of unknown tensor types.
 #pragma once
 
 #include <optional>

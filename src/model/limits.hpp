@@ -11,12 +11,12 @@ inline constexpr std::size_t kMaxParts = 4'000'000;  // the parts of all tensors
 inline constexpr std::size_t kMaxTensorParts = 100'000;
 inline constexpr std::size_t kMaxRank = 64;  // PyTorch's limit, and zTensor 2's
 
-// The limits of a vocabulary.
+// These are the limits of a vocabulary.
 inline constexpr std::size_t kMaxTokens = 500'000;
 inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20;
 inline constexpr std::size_t kMaxMerges = 700'000;
 
-// The limits of a configuration.
+// These are the limits of a configuration.
 inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits
 inline constexpr std::int64_t kMaxLayers = 65536;         // layers, heads, head_dim
 

@@ -66,7 +66,7 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
 }
 
 void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
-  compare_maps("config.", normalize_config(a), normalize_config(b), out);
+  compare_maps("config.", make_canonical_config(a), make_canonical_config(b), out);
 }
 
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {

@@ -50,7 +50,8 @@ class SchemeReader {
   // Returns the attribute `key` of `map`. Messages have `in` before the key: "" for an attribute of the tensor,
   // "packing: " for a key of its packing.
   template <typename T>
-  const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
+  const T& require_value(const Attributes& map, std::string_view in, std::string_view key,
+                         std::string_view expected) const {
     const auto* found = map.get_if<T>(key);
     if (found == nullptr)
       fail(fmt::format("{}{}", in, key),
@@ -60,7 +61,7 @@ class SchemeReader {
 
   std::uint64_t read_number(const Attributes& map, std::string_view in, std::string_view key,
                             std::uint64_t limit) const {
-    const auto found = get<std::uint64_t>(map, in, key, "an unsigned integer");
+    const auto found = require_value<std::uint64_t>(map, in, key, "an unsigned integer");
     if (found > limit)
       fail(fmt::format("{}{}", in, key), fmt::format("{} is too large, at most {} is possible", found, limit));
     return found;
@@ -70,11 +71,11 @@ class SchemeReader {
   }
 
   const std::string& read_text(const Attributes& map, std::string_view in, std::string_view key) const {
-    return get<std::string>(map, in, key, "text");
+    return require_value<std::string>(map, in, key, "text");
   }
 
   const Attributes& read_map(std::string_view key) const {
-    return get<Attributes>(tensor_.attributes, "", key, "a map");
+    return require_value<Attributes>(tensor_.attributes, "", key, "a map");
   }
 
   std::size_t read_axis() const {
@@ -84,7 +85,7 @@ class SchemeReader {
 
   unsigned count_word_bits() const { return info(scheme_.word).bits; }
 
-  // Reads a packing such as "8_per_i32". In version 1, each group has one plain scale and zero point.
+  // Reads a packing such as "8_per_i32". In version 1, each group has a scale and perhaps a plain zero point.
   void read_version_1() {
     const auto* spelling = tensor_.attributes.get_if<std::string>("packing");
     if (spelling == nullptr || !read_packing(*spelling)) {

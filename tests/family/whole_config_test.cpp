@@ -63,7 +63,7 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
   EXPECT_EQ(to_json(whole_config(reread)), kWhole);
-  EXPECT_EQ(normalize_config(reread), normalize_config(model));
+  EXPECT_EQ(make_canonical_config(reread), make_canonical_config(model));
 }
 
 TEST(WholeConfig, WithoutOtherKeysOnlyHyperparametersAreWritten) {
