@@ -16,8 +16,8 @@ std::optional<Number> parse_number_text(std::string_view text);
 // small. Also reads "inf", "infinity" and "nan"; returns std::nullopt for other texts. Ignores the program's locale.
 std::optional<double> parse_double(std::string_view text);
 
-// Parses "512", "64KiB", "4.2GB", "1 MB": units of 1000 or, with an i, 1024; upper or lower case. Up to nine decimals
-// need a unit, and a part of a byte is dropped. Returns std::nullopt for other texts and for 2^64 or more.
+// Parses "512", "64KiB", "4.2GB", "1 MB": units of 1000 or, with an i, 1024; upper or lower case. Accepts up to nine
+// decimals before a unit, and drops a part of a byte. Returns std::nullopt for other texts and for 2^64 or more.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 // Errors describe the size that they expect with this text.

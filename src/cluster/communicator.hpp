@@ -65,8 +65,8 @@ class Communicator {
   std::vector<float> parts_;  // the terms of a sum, from all ranks
 };
 
-// Joins the ranks that were started together: by mpirun or srun in the command poise-mpi (mpi.cpp), one in poise
-// (one_rank.cpp). Ranks other than the first print no standard output, and keep their standard error for end().
+// Joins the ranks: in the command poise-mpi, those that mpirun or srun started together (mpi.cpp); in poise, a single
+// one (one_rank.cpp). Ranks other than the first print no standard output, and keep their standard error for end().
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv);
 
 }  // namespace poise

@@ -146,7 +146,7 @@ class MpiRanks final : public Communicator {
     std::vector<int> places = {};
   };
 
-  // The longest time that the same error takes to reach all ranks.
+  // Within this time, the same error reaches all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 
   void imitate_slow_network() const {
