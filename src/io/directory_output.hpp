@@ -2,8 +2,8 @@
 //
 // Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
 // that. A process killed before commit() leaves no files; if it is killed during commit(), the next save to the target
-// removes the hidden directory. commit() exchanges the old directory with the new one, then removes the old one, so
-// that the target is always one of the two, where the file system supports this.
+// removes the hidden directory. Where the file system supports it, commit() exchanges the old directory with the new
+// one and then removes the old one, so that the target is always one of the two.
 #pragma once
 
 #include <sys/types.h>

@@ -30,7 +30,7 @@ std::filesystem::path find_hub_cache();
 
 // Returns true for the folder of a repository, such as "models--ORG--NAME", with snapshots or blobs.
 bool is_hub_repository(const std::filesystem::path& path);
-// Returns true for a folder that contains such a folder.
+// Returns true for a folder that contains the folder of a repository.
 bool is_hub_cache(const std::filesystem::path& path);
 // Returns the repository of a folder that is one of its snapshots, or a link to one; empty for other paths.
 std::filesystem::path find_snapshot_repository(const std::filesystem::path& path);

@@ -63,7 +63,7 @@ void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 // Reads an undo file, in chunks of limited size because it may be hostile.
 class Undo {
  public:
-  // Opens the undo file of a file of `size` bytes. If the undo file does not fit, the object has a length of 0.
+  // Opens the undo file of a file of `size` bytes. If it does not fit that file, the object has a length of 0.
   Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(make_undo_name(path), IoMode::read)) {
     std::array<std::byte, kHeadBytes> head{};
     if (source_->size() < head.size()) return;

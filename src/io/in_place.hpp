@@ -17,7 +17,7 @@
 namespace poise {
 
 // Replaces the bytes at `offset` and syncs them. On io errors the file has its old bytes, or roll_back() restores them.
-// Requires: the range is inside the file, and a FileLock holds it.
+// Requires: the range is inside the file; a FileLock holds the file.
 void replace_in_place(const std::filesystem::path& path, std::uint64_t offset, std::span<const std::byte> bytes);
 
 // Returns true if an interrupted replacement has left a mixture of old and new bytes. Waits for a running replacement.

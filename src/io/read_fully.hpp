@@ -34,8 +34,8 @@ inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
   }
 }
 
-// Returns how many decoded bytes of `stored_bytes` a reader may hold in memory at once, if it needs them all: indices,
-// words of codes, files in archives.
+// Returns how many bytes a reader may decode from `stored_bytes` and hold at once, for data that it needs whole:
+// indices, words of codes, files in archives.
 inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
   return (16 << 20) + 16 * stored_bytes;
 }

@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Returns the first `size` bytes as text. Requires: the source has them. The caller checks limits.
+// Returns the first `size` bytes as text. Requires: the source has them. The caller limits `size`.
 inline std::string read_text(const Source& source, std::uint64_t size) {
   std::string text(static_cast<std::size_t>(size), '\0');
   source.read(0, std::as_writable_bytes(std::span(text)));

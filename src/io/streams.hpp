@@ -1,5 +1,6 @@
-// Makes sources and outputs of streams. An input is copied into a file without a name in the temporary directory
-// ($TMPDIR), so that readers can go to any place in it. An output is written to its stream when it is complete.
+// Makes sources and outputs of streams. An input such as a pipe is copied into a file without a name in the temporary
+// directory ($TMPDIR), so that readers can go to any place in it. An output is written to its stream when it is
+// complete.
 #pragma once
 
 #include <filesystem>
