@@ -34,9 +34,9 @@ class Container {
   // Returns true if a file or anything else has that name; false on errors of the system.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found, io, and
-  // unsupported for a deflated member of more than 1 GiB, and if all deflated members exceed compute_decoded_limit() of
-  // the archive.
+  // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found,
+  // invalid_file, io, and unsupported for a deflated member of more than 1 GiB, and if the deflated members opened so
+  // far exceed compute_decoded_limit() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Fetches the beginnings of members that will be opened, several at a time, if each takes a request to a server.

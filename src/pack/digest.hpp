@@ -40,7 +40,7 @@ class Crc32 final : public Hasher {
   std::uint32_t value_ = 0;
 };
 
-// Continues a CRC-32C (Castagnoli): `before` is that of all bytes before `bytes` (0 if there are none).
+// Continues a CRC-32C (Castagnoli): `before` is the checksum of all bytes before `bytes` (0 if there are none).
 std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();

@@ -138,7 +138,7 @@ class ReadAhead::Window {
     std::unique_lock lock(mutex_);
     while (Item* item = find_idle_item(current_ + 1)) {
       item->busy = true;
-      while (!is_done(*item) && chunks_ < most_chunks_ && !stops_) make_chunk_of_busy(*item, lock);
+      while (!is_done(*item) && chunks_ < most_chunks_ && !stops_) decode_chunk(*item, lock);
       item->busy = false;
       changed_.notify_all();
     }
@@ -147,13 +147,13 @@ class ReadAhead::Window {
 
   void make_chunk(Item& item, std::unique_lock<std::mutex>& lock) {
     item.busy = true;
-    make_chunk_of_busy(item, lock);
+    decode_chunk(item, lock);
     item.busy = false;
     changed_.notify_all();
   }
 
-  // Makes the next chunk of a busy item. Releases the lock while it decodes.
-  void make_chunk_of_busy(Item& item, std::unique_lock<std::mutex>& lock) {
+  // Decodes the next chunk of a busy item. Releases the lock meanwhile.
+  void decode_chunk(Item& item, std::unique_lock<std::mutex>& lock) {
     ++chunks_;
     Chunk chunk;
     if (!free_.empty()) {

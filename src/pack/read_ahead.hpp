@@ -32,8 +32,8 @@ class ReadAhead {
     std::size_t threads = 0;  // 0: as many as processors
   };
 
-  // `blobs` are in the order in which they will be streamed. Decodes ahead those that are not seekable, and reads the
-  // others directly. Starts when the first of them is streamed. Requires: the blobs outlive this.
+  // `blobs` are in the order in which they will be streamed. Decodes ahead the blobs that are not seekable, from the
+  // first time that one of these is streamed, and reads the others directly. Requires: the blobs outlive this.
   explicit ReadAhead(std::vector<const Blob*> blobs) : ReadAhead(std::move(blobs), Limits()) {}
   ReadAhead(std::vector<const Blob*> blobs, Limits limits);
   // Cancels the decoding.

@@ -26,8 +26,9 @@ class WriterDigests {
   // Cancels the computation.
   ~WriterDigests();
 
-  // Begins the next part. `sink` will get the digested bytes, from its current position on; null when it gets another
-  // form of them. Returns the hasher to which the caller passes these bytes; null if the caller need not pass them.
+  // Begins the next part. `sink` will get the digested bytes, from its current position on; callers pass null if the
+  // file gets another form of these. Returns the hasher to which the caller passes these bytes; null if the caller need
+  // not pass them.
   Hasher* begin_part(Sink* sink);
   // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin_part() was
   // called. `is_here` is true if this process has written the part. Otherwise the text of the digest is empty.

@@ -99,7 +99,7 @@ inline constexpr std::uint16_t kWideCount = 0xffff;            // the number of 
 
 namespace poise {
 
-// Reads deflated bytes (RFC 1951) as one stream.
+// The functions below read deflated bytes (RFC 1951) as one stream.
 //
 // The stream must decode to exactly the size and the CRC-32 that its container states. A broken stream and bytes after
 // its end are errors, too. Memory: the decoder's window.

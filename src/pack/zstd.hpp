@@ -19,7 +19,7 @@ namespace poise {
 // Makes a blob of stored bytes that are one or more zstd frames and decode to `size` bytes.
 BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
-// Finds the decoded size of frames by decoding them, on first use, once for all blobs that share the ZstdSize.
+// Finds the decoded size of frames by decoding them, on first use, for all blobs that share the ZstdSize.
 class ZstdSize;
 std::shared_ptr<ZstdSize> make_zstd_size(StoredRange place);
 // Makes a blob for files that do not state the size. `size` is the result of make_zstd_size() for the same place. A
@@ -35,7 +35,7 @@ class ZstdCompressor {
   explicit ZstdCompressor(int level);
   ~ZstdCompressor();
 
-  // Compresses into `to` as one frame without content size. Blobs of several megabytes use all threads, with a bounded
+  // Compresses into `to` as one frame without content size. Blobs of 8 MiB or more use all threads, with a bounded
   // number of jobs ahead of the writer; the same blob gives the same frame on every machine. Requires: `to` and the
   // compressor outlive the sink, and one sink exists at a time.
   class Frame final : public Sink {
