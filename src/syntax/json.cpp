@@ -42,7 +42,7 @@ std::string make_excerpt(std::string_view text) {
   return result;
 }
 
-// Longer texts need this many bytes for each item, on average: simdjson takes four bytes for each token.
+// Texts of more than kLargeTextBytes need kLeastBytesPerItem on average: simdjson takes four bytes for each token.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
@@ -61,7 +61,7 @@ std::string_view describe_error(simdjson::error_code code) {
 
 }  // namespace
 
-// Walks a text, with bounded depth. Rejects repeated keys, except where the caller does.
+// Walks a text, with bounded depth. Rejects repeated keys, except where the caller checks them.
 class JsonParser {
  public:
   // Requires: the text outlives this.

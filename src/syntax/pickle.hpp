@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
   set,
   global,      // a function or a class, by its name
   call,        // the object that a call would make, and the changes to it
-  persistent,  // an object that is stored elsewhere, by the object that names it
+  persistent,  // an object that is stored elsewhere; persistent() returns the object that names it
 };
 
 using Id = std::uint32_t;

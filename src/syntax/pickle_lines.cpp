@@ -43,7 +43,7 @@ std::optional<std::string> remove_underscores(std::string_view text) {
 }
 
 // Removes a prefix such as 0x, and returns the base that it names; 10 if there is none.
-unsigned remove_base(std::string_view& digits) {
+unsigned remove_base_prefix(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char letter = static_cast<char>(digits[1] | 0x20);
   const unsigned base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
@@ -95,7 +95,7 @@ std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned ba
   std::string_view rest = trim_blanks(text);
   const bool is_negative = remove_sign(rest);
   const bool has_prefix = base == 0 && rest.starts_with('0');
-  base = base == 0 ? remove_base(rest) : base;
+  base = base == 0 ? remove_base_prefix(rest) : base;
   std::string digits;
   for (std::size_t i = 0; i < rest.size(); ++i) {
     if (rest[i] == '_' && i > 0 && i + 1 < rest.size() && rest[i - 1] != '_') continue;

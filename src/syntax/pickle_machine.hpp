@@ -133,7 +133,7 @@ class Builder {
   // Adds a text of Python 2, which may be bytes.
   Id read_string(std::uint64_t length);
   Id add_text(Kind kind, std::string text);
-  // Records the first such text for Pickle::lone_surrogate(). Returns `id`.
+  // Records the first text with a lone surrogate, for Pickle::lone_surrogate(). Returns `id`.
   Id record_surrogate(Id id);
   // Adds a text in quotes, as Python 2 prints it.
   Id add_quoted_line(std::string_view line);

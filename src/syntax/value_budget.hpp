@@ -11,10 +11,10 @@
 namespace poise {
 
 // These limit nesting. docs/limits.md lists them for users.
-inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
+inline constexpr std::size_t kMaxNesting = 64;           // JSON, CBOR and MessagePack
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
 
-// Returns the memory that the values of a JSON or CBOR text may take as a tree.
+// Returns how many bytes the values of a text, such as JSON or a pickle, may take in memory.
 inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {
   return (std::uint64_t{80} << 20) + 2 * text_bytes;
 }
