@@ -355,7 +355,7 @@ bool holds_layout(const Format& format, const LayoutType& type) {
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
   require_writable(model, format, options);
   std::shared_ptr<Model> checked;
-  if (std::ranges::any_of(model.tensors(), has_checked_values)) {
+  if (std::ranges::any_of(model.tensors(), needs_value_checks)) {
     checked = std::make_shared<Model>(model.header());
     for (const Tensor& tensor : model.tensors()) checked->add(add_value_checks(tensor));
   }

@@ -164,8 +164,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     return false;
   }
 
-  // Returns true if the largest number of a block becomes far smaller. Its square can overflow in the search for a
-  // scale, or the block may need a larger scale than nvfp4 has.
+  // Returns true if the largest number of a block is beyond float16, and becomes far smaller. Its square can overflow
+  // in the search for a scale, or the block may need a larger scale than nvfp4 has.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
     constexpr float kLeastPart = 1.0F / 64;
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });

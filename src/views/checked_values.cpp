@@ -79,7 +79,7 @@ class CheckedValues final : public Blob {
 
 }  // namespace
 
-bool has_checked_values(const Tensor& tensor) {
+bool needs_value_checks(const Tensor& tensor) {
   return std::ranges::any_of(tensor.parts,
                              [&](const Part& part) { return needs_checks(get_value_rules(tensor, part)); });
 }

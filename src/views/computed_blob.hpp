@@ -25,8 +25,8 @@
 
 namespace poise {
 
-// The number of elements in a block. The source, the float32 numbers and the codes of a block fit the first-level cache
-// together. It is even, so that a block of 4-bit codes begins at a whole byte.
+// Elements are computed in blocks of this many. The source, the float32 numbers and the codes of a block fit the
+// first-level cache together. The number is even, so that a block of 4-bit codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
 // Holds all bytes of a blob: borrows them, or copies them if they cannot be borrowed. Throws unsupported when a
@@ -147,6 +147,6 @@ BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part>
 Tensor add_value_checks(const Tensor& tensor);
 
 // Returns true if add_value_checks() would check a part of the tensor.
-bool has_checked_values(const Tensor& tensor);
+bool needs_value_checks(const Tensor& tensor);
 
 }  // namespace poise

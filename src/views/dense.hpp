@@ -38,8 +38,8 @@ std::string describe_storage(const Tensor& tensor);
 // "sparse_csr f16", "layout zt.foo/1".
 std::string describe_stored_type(const Tensor& tensor);
 
-// Returns the type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse
-// values of less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
+// Returns the type of the elements without a cast: that of dense elements or sparse values, f32 for codes and for
+// sparse values of less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
 DType find_element_type(const Tensor& tensor);
 
 // Returns the same elements as a dense tensor of find_element_type(), computed when read. Sparse tensors may have

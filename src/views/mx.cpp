@@ -91,7 +91,7 @@ constexpr std::size_t kBlocksAtOnce = 512;
 std::byte get_low_half(std::byte pair) { return pair & std::byte{15}; }
 std::byte get_high_half(std::byte pair) { return pair >> 4; }
 
-void convert_to_halves(const std::byte* by_turns, std::byte* out) {
+void reorder_for_ggml(const std::byte* by_turns, std::byte* out) {
   for (std::size_t i = 0; i < kCodes / 2; ++i) {
     const std::byte first = by_turns[i];
     const std::byte second = by_turns[kCodes / 2 + i];
@@ -100,7 +100,7 @@ void convert_to_halves(const std::byte* by_turns, std::byte* out) {
   }
 }
 
-void convert_to_turns(const std::byte* halves, std::byte* out) {
+void reorder_for_gpt_oss(const std::byte* halves, std::byte* out) {
   for (std::size_t i = 0; i < kCodes / 2; ++i) {
     const std::byte even = halves[2 * i];
     const std::byte odd = halves[2 * i + 1];
@@ -129,7 +129,7 @@ class BlocksBlob final : public Blob {
       scales_->read(first, scales);
       for (std::size_t i = 0; i < count; ++i) {
         made[i * kBlockBytes] = scales[i];
-        convert_to_halves(codes.data() + i * kCodes, made.data() + i * kBlockBytes + 1);
+        reorder_for_ggml(codes.data() + i * kCodes, made.data() + i * kBlockBytes + 1);
       }
       return std::span(made);
     });
@@ -156,7 +156,7 @@ class MxCodesBlob final : public Blob {
       blocks.resize(count * kBlockBytes);
       blocks_->read(first * kBlockBytes, blocks);
       for (std::size_t i = 0; i < count; ++i)
-        convert_to_turns(blocks.data() + i * kBlockBytes + 1, made.data() + i * kCodes);
+        reorder_for_gpt_oss(blocks.data() + i * kBlockBytes + 1, made.data() + i * kCodes);
       return std::span(made);
     });
   }

@@ -22,7 +22,7 @@ std::uint64_t get_row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// Returns the place of a line's i-th code in the line's stream.
+// Returns the place in the stream of the i-th code of a row or column.
 std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
   if (codes.order.empty()) return i;
   const std::uint64_t turn = codes.order.size();

@@ -41,11 +41,10 @@ BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_r
 // byte first; the blob is whole rows, and rows are whole bytes before and after.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
-// The functions below make tensors whose rows are read from a stack. A stack is [matrices, rows, columns], or [vectors,
-// rows] with rows of one number.
+// The functions below work on stacks. A stack is [matrices, rows, columns], or [vectors, rows] with rows of one number.
 
 // Returns the elements as a dense tensor of find_element_type(), or of float32 if that type is smaller than a byte.
-// Throws invalid_file (without path) if they are not numbers.
+// Throws invalid_file (without path) if they are not floating-point numbers.
 Tensor make_dense_numbers(const Tensor& tensor);
 
 // Returns the tensor itself if each row is a run of whole bytes (numbers, blocks along rows, MXFP4), else

@@ -53,8 +53,7 @@ inline std::uint64_t get_magnitude(std::int64_t stride) {
   return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
 }
 
-// Returns a position moved by some steps. Arithmetic is modulo 2^64, so negative strides work. Positions of elements
-// are inside the blob.
+// Returns a position moved by some steps. Arithmetic is modulo 2^64, so negative strides work.
 inline std::uint64_t move_position(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
   return position + steps * static_cast<std::uint64_t>(stride);
 }
