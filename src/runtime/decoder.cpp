@@ -247,7 +247,7 @@ class PlannedTransformer final : public Transformer {
     add_projected(layer.attention_post_norm, count, memory);
   }
 
-  // Returns the attended numbers, padded with zeros to the inputs of `o`. Its first and last blocks may also have
+  // Returns the attended numbers, padded with zeros to the inputs of `o`, whose first and last blocks may also have
   // inputs from heads of other ranks.
   const float* pad_attended(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
     const std::size_t from = plan_.heads * plan_.head_size;

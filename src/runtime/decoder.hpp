@@ -33,7 +33,7 @@ struct Target {
   std::size_t width = 0;
 };
 
-// States in which order a matrix that makes several parts has their outputs.
+// States the order of the outputs of a matrix that makes several parts.
 enum class Fused : std::uint8_t {
   in_turn,   // all of the first part, then all of the next
   by_turns,  // the first number of each part, then the second of each
@@ -68,8 +68,8 @@ struct Experts {
 void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, const ProductOptions& options,
                       NetworkMemory& memory, float* out);
 
-// Computes, for each token, the weighted sum of the experts with its best router scores; the weights are a softmax of
-// the scores. Reads only the weights of these experts, and only sums up those of this rank.
+// Computes, for each token, the sum of the experts with its best router scores, each times a factor: a softmax of the
+// scores. Reads only the matrices of these experts, and sums up only those of this rank.
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 struct Norm {

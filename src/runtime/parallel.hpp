@@ -28,7 +28,7 @@ class SessionThreads {
 };
 
 // Divides [0, count) into parts and calls use(first, last) for each, in parallel on the threads of the calling task
-// arena. A part has at least least / 2 items. A single part runs on the calling thread.
+// arena. Several parts have at least `least` / 2 items each; a single part runs on the calling thread.
 template <class Use>
 void run_in_parallel(std::size_t count, std::size_t least, const Use& use) {
   if (count <= least) return use(std::size_t{0}, count);

@@ -215,8 +215,8 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 void Sampler::keep_nucleus() {
   const double total = compute_total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
-  // Tokens outside the nucleus may weigh at most total - wanted together. All tokens below an even share of that weigh
-  // less together, so none of them is in the nucleus.
+  // Tokens outside the nucleus may weigh at most total - wanted together. All tokens below an even share of this weight
+  // weigh less together, so none of them is in the nucleus.
   const double least = (total - wanted) / static_cast<double>(candidates_.size());
   ranked_.clear();
   std::ranges::copy_if(candidates_, std::back_inserter(ranked_),

@@ -13,7 +13,7 @@ namespace poise {
 
 class StopTexts {
  public:
-  // Throws bad_argument for an empty text.
+  // Throws bad_argument for an empty stop text.
   explicit StopTexts(std::vector<std::string> stops);
 
   // Adds a piece. Returns the text that certainly comes before a stop text: holds back the end if it may begin a stop

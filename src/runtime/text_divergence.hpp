@@ -25,7 +25,7 @@ class TextDivergence {
  public:
   using Texts = std::vector<std::vector<TokenId>>;
 
-  // The largest number of tokens of all texts together: one pass computes them, and reads each weight once.
+  // All texts together have at most this many tokens: one pass computes them, and reads each weight once.
   static constexpr std::size_t kMostTokens = Transformer::kMaxBatch;
 
   // Computes the base's predictions of all tokens but the first of each text. Throws bad_argument for an unknown id,

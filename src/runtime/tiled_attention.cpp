@@ -23,12 +23,12 @@ struct Parts {
   std::uint16_t* data;
   std::size_t apart;
 
-  Parts get_from(std::size_t place) const { return {data + place, apart}; }
+  Parts move_by(std::size_t place) const { return {data + place, apart}; }
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
 // Splits two rows of numbers into parts, and interleaves the rows. The i-th kTileTokens numbers of both go to
-// out.get_from(i * step).
+// out.move_by(i * step).
 void store_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -105,13 +105,13 @@ class TiledAttention {
       if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
-        store_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).get_from(i * kTileTokens),
+        store_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).move_by(i * kTileTokens),
                     kParts * size_ * kTileTokens);
       }
       if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
-        store_pairs(row, row + size_, size_, get_values(0).get_from((at + i) * kTileTokens),
+        store_pairs(row, row + size_, size_, get_values(0).move_by((at + i) * kTileTokens),
                     kParts * positions_ * kTileTokens);
       }
     }

@@ -73,10 +73,10 @@ struct Workspace {
 
 class Transformer {
  public:
-  // The maximum number of tokens for one call of forward().
+  // One call of forward() takes at most this many tokens.
   static constexpr std::size_t kMaxBatch = 512;
-  // The largest number of rows of scores that a measure of a text computes at a time. It limits the memory, because a
-  // row has a float32 for each token of the vocabulary.
+  // A measure of a text computes at most this many rows of scores at a time, to limit memory: a row has a float32 for
+  // each token of the vocabulary.
   static constexpr std::size_t kScoreRows = 64;
 
   virtual ~Transformer() = default;
