@@ -7,12 +7,12 @@
 
 namespace poise {
 
-// Holds the statistics of casts.
+// Counts what casts of numbers to a narrower type lose.
 struct CastStats {
   std::uint64_t values = 0;
   std::uint64_t to_zero = 0;       // became zero, but were not zero
   std::uint64_t to_subnormal = 0;  // are below the target's normal range (not counting zeros)
-  std::uint64_t not_finite = 0;    // infinite or NaN, which do not change
+  std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
   double worst_error = 0;          // max |x - cast(x)| over finite values
 
   void merge(const CastStats& other);

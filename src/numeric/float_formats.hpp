@@ -35,7 +35,7 @@ float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;
 
-// Returns the smallest positive number of a floating-point type that is not subnormal; 0 for types without subnormals.
+// Returns the smallest positive number that is not subnormal; 0 for f8_e8m0 and for types that are not floating-point.
 double find_smallest_normal(DType dtype);
 
 // Returns the nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.

@@ -51,10 +51,10 @@ struct FarNumbers {
   std::size_t most = 0;
   std::vector<float> numbers = {};
   bool is_complete = true;
-  bool has_low = false;  // true if there is a number below the center, and one above
+  bool has_low = false;  // true if a far number is below the center; has_high: above it
   bool has_high = false;
 
-  // Returns true when every number of the run that is below `low` or above `high` is collected.
+  // Returns true only if every number of the piece that is below `low` or above `high` is collected.
   bool covers(double low, double high) const;
 };
 
@@ -80,14 +80,13 @@ struct LargestRow {
 };
 // Returns the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at
 // least one row.
-
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 
 // Returns how many finite numbers are below `low` or above `high`.
 std::uint64_t count_outside(std::span<const float> numbers, double low, double high);
 std::uint64_t count_outside(std::span<const double> numbers, double low, double high);
 
-// Returns true for integers and booleans that float32 holds exactly.
+// Returns true for boolean, and for integer types whose every number float32 holds exactly.
 bool is_small_integer(DType dtype);
 // Each function converts out.size() elements. Requires: an integer type or boolean; for float32, is_small_integer().
 void convert_integers(DType dtype, const std::byte* in, std::span<float> out);
