@@ -18,7 +18,7 @@ std::int16_t sign_extend(unsigned code, unsigned bits) {
 }
 
 std::int16_t decode_byte(const CodeFormat& format, unsigned byte) {
-  return format.is_unsigned ? static_cast<std::int16_t>(byte & static_cast<unsigned>(format.largest_unsigned()))
+  return format.is_unsigned ? static_cast<std::int16_t>(byte & static_cast<unsigned>(format.get_largest_unsigned()))
                             : sign_extend(byte, format.bits);
 }
 
@@ -58,7 +58,7 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
   if (format.bits == 8 || format.packed) return std::nullopt;
   const auto fits = [&](std::byte byte) {
     const auto code = std::to_integer<unsigned>(byte);
-    return format.is_unsigned ? code <= static_cast<unsigned>(format.largest_unsigned())
+    return format.is_unsigned ? code <= static_cast<unsigned>(format.get_largest_unsigned())
                               : sign_extend(code, 4) == sign_extend(code, 8);
   };
   const auto bad = std::ranges::find_if_not(bytes, fits);

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// The largest number of elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
+// Limits how many elements share a scale when Poise quantizes. docs/limits.md lists this limit for users.
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;
 
 // Holds the input of encoders: contiguous rows of float32.
@@ -50,7 +50,7 @@ struct BlockType {
   std::string_view fallback = {};
 
   // True: llama-quantize refuses the type for matrices without an importance, except for the embedding and the output
-  // matrix (its tensor_requires_imatrix()). Without one, a few bits a weight lose the weights that matter.
+  // matrix (its tensor_requires_imatrix()). Without it, types of a few bits lose the weights that matter.
   bool needs_importance = false;
 
   // False: encode() ignores the importance, because the scale depends only on the largest numbers of a block.

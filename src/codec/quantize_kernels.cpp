@@ -49,8 +49,8 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
 
 constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
 
-// Refers to losses, lane by lane, because a struct cannot hold vectors of SVE. Squares of numbers and errors are in
-// units of delta^2, because they might overflow float32.
+// Refers to losses, lane by lane, because a struct cannot hold vectors of SVE. A Coder adds squares in units of
+// delta^2, because they might overflow float32.
 struct Losses {
   hn::Vec<Floats>&worst, &errors, &values;
 
@@ -89,8 +89,8 @@ struct Coder {
 #else
     const auto exact = hn::Div(number, scale);
 #endif
-    // Adding this number rounds x to an integer, ties to even, because numbers this large have no fraction. The low
-    // bits are the code.
+    // Adding `shift` rounds to an integer, ties to even, because float32 numbers this large have no fraction. The
+    // low bits are the code.
     const auto shift = hn::Set(Floats(), 0x1.8p23F);
     const auto shifted = hn::Add(hn::Max(hn::Set(Floats(), lowest), hn::Min(hn::Set(Floats(), highest), exact)), shift);
     const auto code = hn::Sub(shifted, shift);
@@ -124,7 +124,6 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
 }
 
 // Quantizes groups that are whole vectors.
-
 void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code,
                     std::byte* codes, QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());

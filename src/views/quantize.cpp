@@ -181,17 +181,17 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   }
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = get_code_format(type.dtype, {});
-  Affine affine = make_symmetric_scale(largest, format.largest_symmetric());
+  Affine affine = make_symmetric_scale(largest, format.get_largest_symmetric());
   // A range needs different ends, so a constant tensor uses the symmetric rule.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
     const double delta = (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) /
-                         format.largest_unsigned();
+                         format.get_largest_unsigned();
     affine = {
         .delta = static_cast<float>(delta), .min = summary.extremes.min, .max = summary.extremes.max, .packed = false};
   }
   if (with_bins && largest > 0)
-    affine = make_symmetric_scale(find_best_clip(ClippingError(summary.bins, format.largest_symmetric()), largest),
-                                  format.largest_symmetric());
+    affine = make_symmetric_scale(find_best_clip(ClippingError(summary.bins, format.get_largest_symmetric()), largest),
+                                  format.get_largest_symmetric());
   affine.packed = type.dtype == DType::qint4;
   return affine;
 }
@@ -225,7 +225,7 @@ class Encoder {
     if (affine_.delta == 0) return encode_as_zeros(numbers, codes);
     if (format_.is_unsigned) return encode_range(numbers, codes);
     return quantize_linear(numbers.data(), numbers.size(), affine_.delta,
-                           {-format_.largest_symmetric(), format_.largest_symmetric(), 0}, codes.data());
+                           {-format_.get_largest_symmetric(), format_.get_largest_symmetric(), 0}, codes.data());
   }
 
  private:
@@ -243,7 +243,7 @@ class Encoder {
     error.values = numbers.size();
     const auto min = static_cast<double>(affine_.min);
     const auto delta = static_cast<double>(affine_.delta);
-    const double limit = format_.largest_unsigned();
+    const double limit = format_.get_largest_unsigned();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const auto number = static_cast<double>(numbers[i]);
       const double code = std::nearbyint(std::clamp((number - min) / delta, 0.0, limit));

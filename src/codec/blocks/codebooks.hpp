@@ -8,11 +8,11 @@
 
 namespace poise {
 
-// ggml's kvalues_iq4nl, copied from llama.cpp v0.5.0 (MIT License, see docs/notices.md).
+// Has ggml's kvalues_iq4nl, copied from llama.cpp v0.5.0 (MIT License, see docs/notices.md).
 inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                             1,    13,   25,  38,  53,  69,  89,  113};
 
-// E2M1's numbers times 2, so that they are integers.
+// Has E2M1's numbers times 2, so that they are integers.
 inline constexpr std::array<std::int8_t, 16> kFp4Numbers = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // Returns 2^(exponent - 128): half of E8M0's value, because kFp4Numbers are twice E2M1's numbers. 255 gives 2^127, not

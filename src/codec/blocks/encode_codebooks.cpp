@@ -36,7 +36,7 @@ HWY_INLINE Codes FindIq4Code(Numbers x) {
 }
 
 // Tries sixteen scales, and returns the best one by least squares. With the first scale, the number of largest
-// magnitude gets the first code; the other scales are near it.
+// magnitude gets the last code; with the others, it gets the first.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
@@ -134,8 +134,8 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Returns the exponent that ggml chooses for a block with this largest magnitude. Like ggml, converts a negative
-// exponent to a byte.
+// Returns the exponent that ggml chooses for a block with this largest magnitude. A negative exponent wraps to a
+// byte, as in ggml.
 HWY_INLINE std::uint8_t ChooseMxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>(std::floor(std::log2(peak)) - 2 + 127));
@@ -195,8 +195,8 @@ void EncodeNvfp4(const BlockRows& rows, std::byte* out) {
         scales[lane] = decode_nvfp4_scale(code);
       }
       const auto scale = hn::Load(Floats(), scales);
-      // Compares rounded errors, as ggml does. Numbers far beyond the greatest become 0, because all their errors are
-      // equal.
+      // Compares rounded errors, as ggml does. Numbers far beyond 12 * scale become 0, because all their errors round
+      // to the same number.
       const auto code = [&](std::size_t i) HWY_ATTR {
         const auto x = LoadAt(block.x, 16 * group + i);
         auto best = SetCode(0);

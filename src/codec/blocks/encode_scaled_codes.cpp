@@ -68,7 +68,7 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
   });
 }
 
-// Encodes numbers as codes from 0 to kLargest; the least number becomes 0.
+// Encodes numbers as codes from 0 to kLargest. Without an importance, the least number becomes 0.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {

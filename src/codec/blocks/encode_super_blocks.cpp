@@ -1,5 +1,5 @@
-// Encodes Q2_K to Q6_K. Searches for a scale and a minimum of each group, and stores them as small integers times a
-// float16 number. Then computes the nearest codes for the stored scales.
+// Encodes Q2_K to Q6_K. Searches for the scale of each group (and the minimum, which Q3_K and Q6_K lack), and stores it
+// as a small integer times a float16 number. Then computes the nearest codes for the stored scales.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -74,7 +74,7 @@ class RangeGroups {
   HWY_INLINE const float* mins() const { return mins_; }
 
   // Replaces the scale and the minimum of a group by rounded ones.
-  HWY_INLINE void set_factors(std::size_t group, Numbers scale, Numbers min) {
+  HWY_INLINE void set_scale_and_min(std::size_t group, Numbers scale, Numbers min) {
     StoreAt(scale, scales_, group);
     StoreAt(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
@@ -103,7 +103,7 @@ class RangeGroups {
 // Finds codes and a factor so that positive numbers are about code * factor: the largest number gets the code kTop.
 // Negative numbers get the same codes as in ggml.
 template <std::size_t kCount, int kTop>
-HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
+HWY_INLINE Numbers FindCodesByLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
   auto max = Zero();
   for (std::size_t i = 0; i < kCount; ++i)
@@ -138,13 +138,13 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
         for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Abs(LoadAt(block.x, kSize * g + i)), weights, i);
         groups.template search<false>(g, weights, -0.5F, 0.1F, 15);
       }
-      scale = FindCodesOfLargest<Groups::kGroups, 15>(groups.scales(), scales);
-      min = FindCodesOfLargest<Groups::kGroups, 15>(groups.mins(), mins);
+      scale = FindCodesByLargest<Groups::kGroups, 15>(groups.scales(), scales);
+      min = FindCodesByLargest<Groups::kGroups, 15>(groups.mins(), mins);
     }
     scale = to.store_halves(scale, 80);
     min = to.store_halves(min, 82);
     for (std::size_t g = 0; g < Groups::kGroups; ++g)
-      groups.set_factors(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
+      groups.set_scale_and_min(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
     StoreBytes(to, 0, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(scales[i], hn::ShiftLeft<4>(mins[i])); });
     for (std::size_t half = 0; half < 2; ++half) {
       StoreBytes(to, 16 + 32 * half, 32, [&](std::size_t i) HWY_ATTR {
@@ -183,13 +183,13 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
       for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Add(average, hn::Abs(LoadAt(x, i))), weights, i);
       groups.template search<true>(g, weights, first, 0.1F, tries);
     }
-    scale = FindCodesOfLargest<kGroups, 63>(groups.scales(), scales);
-    min = FindCodesOfLargest<kGroups, 63>(groups.mins(), mins);
+    scale = FindCodesByLargest<kGroups, 63>(groups.scales(), scales);
+    min = FindCodesByLargest<kGroups, 63>(groups.mins(), mins);
   }
   scale = to.store_halves(scale, 0);
   min = to.store_halves(min, 2);
   for (std::size_t g = 0; g < kGroups; ++g)
-    groups.set_factors(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
+    groups.set_scale_and_min(g, hn::Mul(scale, ConvertToNumbers(scales[g])), hn::Mul(min, ConvertToNumbers(mins[g])));
   const auto with_high_bits = [](Codes low, Codes high)
                                   HWY_ATTR { return hn::Or(low, hn::ShiftLeft<6>(hn::ShiftRight<4>(high))); };
   StoreBytes(to, 4, 4, [&](std::size_t i) HWY_ATTR { return with_high_bits(scales[i], scales[4 + i]); });

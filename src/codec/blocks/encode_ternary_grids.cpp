@@ -18,7 +18,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// The numbers that -1, 0 and 1 stand for: with an eighth added, and subtracted.
+// -1, 0 and 1 stand for these numbers: an eighth is added, or subtracted.
 constexpr LevelNumbers kPlus = {-0.875F, 0.125F, 1.125F, 0, -0.875F, 0.125F, 1.125F, 0};
 constexpr LevelNumbers kMinus = {-1.125F, -0.125F, 0.875F, 0, -1.125F, -0.125F, 0.875F, 0};
 
@@ -40,7 +40,7 @@ struct SortedGroup {
   HWY_ALIGN float weights[kSize * kMaxLanes];
   HWY_ALIGN float sorted[kSize * kMaxLanes];
   HWY_ALIGN float sorted_weights[kSize * kMaxLanes];
-  HWY_ALIGN float places[kSize * kMaxLanes];  // in the group, of the sorted numbers
+  HWY_ALIGN float places[kSize * kMaxLanes];  // the index of each sorted number in the group
   Numbers peak;                               // the largest magnitude
 
   // `x` has the group's numbers. `importance` has their weights, or is null.
@@ -92,7 +92,7 @@ struct SortedGroup {
 struct Split {
   Numbers score, scale;
   Codes first, second;  // -1: no split has a score
-  Codes minus;          // bits of eights from which an eighth is subtracted
+  Codes minus;          // bit i is set if an eighth is subtracted from the i-th eight numbers
 
   HWY_INLINE explicit Split(Numbers peak)
       : score(Set(std::numeric_limits<float>::lowest())),
@@ -186,7 +186,7 @@ HWY_INLINE void TrySplitsOfTwoSigns(const SortedGroup<kSize>& group, Split& best
   const std::array<const LevelNumbers*, 2> levels = {&kPlus, &kMinus};
   const EightSums<kSize> eights[2] = {{group, false}, {group, true}};
   for (std::size_t i = 0; i <= kSize; ++i) {
-    Numbers starts[2][2];  // of an eight with a sign
+    Numbers starts[2][2];  // for each eight and sign
     for (std::size_t e = 0; e < 2; ++e) {
       for (std::size_t sign = 0; sign < 2; ++sign) starts[e][sign] = eights[e].start_squares(i, *levels[sign]);
     }
@@ -215,7 +215,7 @@ struct TernaryGroup {
   static constexpr int kAllMinus = (1 << kPoints) - 1;
 
   Numbers scale;
-  Codes minus;  // bits of eights from which an eighth is subtracted
+  Codes minus;  // bit i is set if an eighth is subtracted from the i-th eight numbers
   HWY_ALIGN std::uint32_t points[kPoints * kMaxLanes];
 
   HWY_INLINE hn::Vec<Words> point(std::size_t p) const { return hn::Load(Words(), points + p * hn::Lanes(Floats())); }

@@ -190,7 +190,7 @@ class RowMeans {
 
 // Refers to the input: a block in each lane.
 struct LaneBlocks {
-  const float* x;           // element i of each block
+  const float* x;           // LoadAt(x, i) returns element i of each block
   const float* importance;  // the weights of their squared errors, or null
   Numbers row_means;        // mean squares of the blocks' rows; only set with an importance, for types with kRowMeans
 };

@@ -145,7 +145,7 @@ struct ScaleAndMin {
   }
 };
 
-// Finds the scale and minimum with the least weighted error: squared if kSquares, else absolute.
+// Tries scales, and returns the scale and minimum with the least weighted error: squared if kSquares, else absolute.
 template <std::size_t kSize, int kLargest, bool kSquares>
 HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, float first_try, float step, int tries) {
   constexpr auto kTop = static_cast<float>(kLargest);
@@ -219,8 +219,8 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
           hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Finds codes from 0 to kLargest so that x is about scale * code. Writes them to `codes`, and returns the scale. (ggml
-// keeps them as bytes.)
+// Finds codes from 0 to kLargest so that x is about scale * code. Writes them to `codes`, and returns the scale.
+// Keeps only the low byte of a code, as ggml does.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

@@ -48,7 +48,7 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
 }
 
 // A byte is a fraction of five base 3 digits, times 256 and rounded up. Digit i is the integer part of byte / 256 *
-// 3^(i + 1), modulo 3. (The table is constexpr, so that tables below can be.)
+// 3^(i + 1), modulo 3. The table has digits minus 1.
 constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
   unsigned power = 1;

@@ -1,5 +1,5 @@
-// Decodes Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small
-// integer times a float16 number of the block.
+// Decodes Q2_K to Q6_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum if it has one, are a
+// small integer times a float16 number of the block. Decodes Q8_K, too: 256 codes with one float32 scale.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
