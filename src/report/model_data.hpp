@@ -25,7 +25,7 @@ Attributes describe_findings(const VerifyReport& report);
 // template.
 Value describe_chat(const Model& model);
 
-// Returns the memory that running the model takes, by cache type and layer; {"reason"} if Poise does not run it.
+// Returns the memory that running the model takes; if Poise does not run it, that of the weights, and the reason.
 Attributes describe_memory(const Model& model);
 
 }  // namespace poise

@@ -153,7 +153,7 @@ class Report {
     }
   }
 
-  // Returns the hash of the model, as `poise hash` prints it, and the content digest of a zTensor file.
+  // Returns the hash and zTensor's content digest of the model, as `poise hash` does; null if a part is unreadable.
   Value describe_digests(std::vector<PartHash> hashes) const {
     std::size_t parts = 0;
     for (const Tensor& tensor : model_.tensors()) parts += tensor.parts.size();

@@ -132,7 +132,7 @@ std::string TensorColumns::release_json() {
 
 namespace {
 
-std::string write_vocabulary(const Vocabulary& vocabulary, std::size_t count) {
+std::string make_tokens_json(const Vocabulary& vocabulary, std::size_t count) {
   JsonWriter out;
   out.begin_object();
   out.write_key("texts");
@@ -152,12 +152,12 @@ std::string write_vocabulary(const Vocabulary& vocabulary, std::size_t count) {
 
 std::string pack_vocabulary(const Vocabulary& vocabulary, std::size_t most, std::size_t& kept) {
   kept = vocabulary.size();
-  std::string packed = deflate_bytes(write_vocabulary(vocabulary, kept));
+  std::string packed = deflate_bytes(make_tokens_json(vocabulary, kept));
   // The size is about proportional to the number of tokens.
   while (packed.size() > most && kept > 0) {
     const double share = 0.95 * static_cast<double>(most) / static_cast<double>(packed.size());
     kept = std::min(kept - 1, static_cast<std::size_t>(share * static_cast<double>(kept)));
-    packed = deflate_bytes(write_vocabulary(vocabulary, kept));
+    packed = deflate_bytes(make_tokens_json(vocabulary, kept));
   }
   return packed;
 }

@@ -48,7 +48,7 @@ struct TensorFacts {
   TensorDetails details;
 };
 
-// Writes the lists of columns as JSON, and appends cells to `maps`.
+// Collects the columns of the listed tensors as JSON, and the cells of heat maps as bytes.
 class TensorColumns {
  public:
   explicit TensorColumns(const std::vector<PartHash>& hashes);

@@ -1,6 +1,6 @@
 // The tensors as objects, and the parts of a model that their names show.
 
-// Names of modules that belong to a component, the first that matches.
+// Each row has a component, its title, and a pattern of names of modules. The first pattern that matches counts.
 const COMPONENTS = [
   ["norm", "Norms", /(^|[._])(\w*norm\w*|ln_?\w*|layernorm)(\.|$)/i],
   ["embedding", "Embedding", /(^|[._])(embed\w*|wte|wpe|tok_\w+|token_embd|position_embd|position_embedding)(\.|$)|embed_tokens/i],

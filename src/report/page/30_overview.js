@@ -14,7 +14,7 @@ function countCacheBytes(type, context) {
   return bytes;
 }
 
-// Returns the longest context, a multiple of 64, whose cache fits; 0: none does.
+// Returns the longest context whose cache fits, a multiple of 64 or all that the model allows; 0: none does.
 function findContext(type, bytes) {
   let low = 0;
   let high = Math.ceil(model.memory.context / 64);

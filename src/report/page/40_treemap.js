@@ -53,7 +53,7 @@ function formatLayer(layer) {
   return layer === null ? "Outside the layers" : "Layer " + layer;
 }
 
-// Returns the root of a tree: components of layers, or layers of components.
+// Returns the root of a tree: components divided into layers, or layers divided into components.
 function makeTree(tensors, byComponent) {
   const leaf = (tensor) => makeNode(tensor.layer === null ? tensor.name : tensor.role, null, tensor);
   const split = (items, levels) => {

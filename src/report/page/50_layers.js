@@ -1,6 +1,6 @@
 // Curves over the layers: a line for each role, such as self_attn.q_proj.
 
-// Returns round steps that divide [low, high] into about `count` parts.
+// Returns round numbers that divide [low, high] into about `count` parts.
 function makeTicks(low, high, count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -10,7 +10,7 @@ function makeTicks(low, high, count) {
   return ticks;
 }
 
-// Makes a scale from numbers to places: linear from 0, or logarithmic where they differ by a factor of 30 or more.
+// Makes a scale from numbers to places: logarithmic if all are positive and span a factor of 30, else linear with 0.
 function makeScale(numbers, from, to) {
   const positive = numbers.filter((number) => number > 0);
   const high = Math.max(...numbers, 0);

@@ -2,7 +2,7 @@
 
 const ROWS = 25;
 
-// Makes a table that sorts and grows. `columns`: {name, key, cell, class, first}; `key` gives what is sorted.
+// Makes a table that sorts and grows. `columns`: {name, key, cell, class, first}; `key` returns the value to sort by.
 function makeTable(caption, columns, noun) {
   const body = make("tbody", {});
   const status = make("p", {class: "note", role: "status"});

@@ -1,4 +1,4 @@
-// The rest of the page: memory, chat template, findings, digests, and the comparison with another model.
+// The sections about memory, chat template, findings and digests.
 
 function addMemory() {
   const memory = model.memory;
