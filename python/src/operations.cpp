@@ -32,7 +32,7 @@ using Owner = std::shared_ptr<OpenModel>;
 void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
   type->groups.size = given.read<std::uint64_t>("an integer");
-  if (!is_group_size(type->groups)) given.refuse(list_group_sizes(type->groups));
+  if (!is_group_size(type->groups)) given.refuse(format_group_sizes(type->groups));
 }
 
 SizeBudget& require_budget(std::string_view option, ConvertOptions& to) {
@@ -45,7 +45,7 @@ void add_kept_types(const Given& given, ConvertOptions& to) {
     const auto kept = parse_kept_type(encode_utf8(type));
     if (!kept)
       refuse(fmt::format("keep: \"{}\" is {}, expected {}", encode_utf8(pattern), make_short_repr(type),
-                         list_kept_types()));
+                         format_kept_types()));
     to.keep.push_back({encode_utf8(pattern), *kept});
   }
 }
@@ -88,7 +88,7 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
      }},
     {"quantize",
      [](const Given& given, ConvertOptions& to) {
-       if (!set_quantization(to, given.read_text())) given.refuse(list_quantization_choices());
+       if (!set_quantization(to, given.read_text())) given.refuse(format_quantization_choices());
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"size", [](const Given& given, ConvertOptions& to) { require_budget("size", to).bytes = given.read_size(); }},
@@ -371,7 +371,7 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
   const auto model = owner->require_model();
   ConvertOptions options;
   if (!set_quantization(options, name) || !options.quantize)
-    refuse(fmt::format("type is \"{}\", expected {}", name, list_code_types()));
+    refuse(fmt::format("type is \"{}\", expected {}", name, format_code_types()));
   if (!group_size.is_none()) set_group_size(Given("group_size", group_size), options.quantize);
   LongCall call;
   const Progress watched = call.make_progress();

@@ -67,7 +67,7 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type =
       equals == std::string::npos ? std::nullopt : parse_kept_type(std::string_view(text).substr(equals + 1));
-  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + list_kept_types());
+  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + format_kept_types());
   return {text.substr(0, equals), *type};
 }
 
@@ -77,7 +77,7 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
   const std::string* near = find_nearest(names, text);
   refuse("--quantize", text,
          near == nullptr
-             ? list_quantization_choices()
+             ? format_quantization_choices()
              : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
 }
 
@@ -121,7 +121,7 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
   Groups groups = type->groups;
   groups.size = parse_number_text<std::uint64_t>(text).value_or(0);
   if (is_group_size(groups)) return groups.size;
-  refuse("--group-size", text, list_group_sizes(groups));
+  refuse("--group-size", text, format_group_sizes(groups));
 }
 
 void add_quantize_options(CLI::App& command, ConversionArguments& arguments) {

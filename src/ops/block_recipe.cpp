@@ -50,11 +50,11 @@ Use find_use(std::string_view name) {
   return row == kUses.end() ? Use::other : row->use;
 }
 
-// The names of routers and of learned positions, which are small and sensitive to errors.
+// These are the names of routers and of learned positions, which are small and sensitive to errors.
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
-// Parts of names of other matrices that llama.cpp needs as numbers: norms, convolutions, decays over time.
+// Names of other matrices that llama.cpp needs as numbers have these parts: norms, convolutions, decays over time.
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
     "altup",
@@ -120,7 +120,7 @@ bool is_weighty(std::int64_t layer, std::int64_t layers) {
 }  // namespace
 
 // Holds the types that a recipe chooses for uses of matrices; empty: the recipe's base type. `weighty` applies to
-// layers for which is_weighty() is true, `early` to the first 1 / early_of of the layers.
+// layers for which is_weighty() is true, `early` to the first layers.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};

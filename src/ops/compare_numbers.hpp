@@ -18,7 +18,7 @@ bool have_like_numbers(const Tensor& a, const Tensor& b);
 using SeeFloats = std::function<void(std::uint64_t first, std::span<const float> a, std::span<const float> b)>;
 
 // Compares integers exactly. Reads float64 as it is, and all other floating-point types as float32. Of two sparse
-// tensors, compares only stored elements. Counts elements as different whose distance exceeds `tolerance`; the other
+// tensors, compares only stored elements. Elements count as different if their distance exceeds `tolerance`; the other
 // figures are of all elements. Calls `advance` with the number of elements of every piece, and, unless both are
 // sparse, `see` with its numbers. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal
 // shapes.

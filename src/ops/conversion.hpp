@@ -68,7 +68,7 @@ struct ConversionInput {
   MergedModel merged;
   std::vector<std::shared_ptr<const Model>> opened;  // models whose digests are checked
   // Returns true for tensors of `opened` that the model is made of. Empty: `opened` is one model, and its tensors have
-  // the same names in the result.
+  // the same names in `merged`.
   std::function<bool(const Tensor&)> is_used = {};
   // Makes checks that need more than headers, before anything is written. Empty: no checks.
   std::function<void(const Progress&)> check = {};

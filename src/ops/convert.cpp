@@ -213,7 +213,7 @@ ConversionInput open_with_delta(const std::shared_ptr<const Model>& base, const 
           .check = [base, delta](const Progress& progress) { require_base(*base, *delta, progress); }};
 }
 
-// Opens the input, unless a model is given. Merges adapters first, because all other changes apply to the sums.
+// Opens the input, unless a model is given. Applies a delta, then adapters: all other changes apply to the sums.
 ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
   check_vocab_and_merges(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))

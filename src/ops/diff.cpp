@@ -244,7 +244,7 @@ std::uint64_t count_work_bytes(const Tensor& tensor) {
 
 // Returns the names of both models' tensors that `only` and `skip` select.
 std::vector<std::string> select_names(const Model& a, const Model& b, const DiffOptions& options) {
-  std::map<std::string, std::set<std::string>> names;  // the names in the files, by Poise's name
+  std::map<std::string, std::set<std::string>> names;  // all names of a tensor, by Poise's name
   for (const Model* model : {&a, &b}) {
     for (const Tensor& tensor : model->tensors()) {
       auto& all = names[tensor.name];

@@ -121,14 +121,14 @@ void DigestCheck::make_batches() {
 }
 
 Progress DigestCheck::make_tracking_progress(Progress progress) {
-  advance(0);
+  start_batch_if_due(0);
   return [this, progress = std::move(progress)](const ProgressEvent& event) {
-    advance(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total));
+    start_batch_if_due(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total));
     return !failed_ && (!progress || progress(event));
   };
 }
 
-void DigestCheck::advance(double share) {
+void DigestCheck::start_batch_if_due(double share) {
   if (started_ > 0 && batches_[started_ - 1].scan.has_failed()) failed_ = true;  // finish_batch() throws its error
   if (failed_ || started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.is_busy())) return;
   const std::uint64_t before = started_ == 0 ? 0 : batches_[started_ - 1].begin;

@@ -90,7 +90,7 @@ class DigestCheck {
   void start_batch() { batches_[started_++].scan.start(); }
   // Starts the next batch if no batch is running and the other code, which has done `share` of its work, has reached
   // the batch that was started last.
-  void advance(double share);
+  void start_batch_if_due(double share);
   void record_failure(std::size_t index, const Error& error);
 
   std::vector<Item> items_;

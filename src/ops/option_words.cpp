@@ -42,8 +42,8 @@ bool set_quantization(ConvertOptions& options, std::string_view text) {
   return options.quantize && options.quantize->quantized();
 }
 
-std::string list_quantization_choices() {
-  return fmt::format("{}, a recipe ({}) or {}", list_code_types(), fmt::join(list_block_recipes(), ", "), kByBudget);
+std::string format_quantization_choices() {
+  return fmt::format("{}, a recipe ({}) or {}", format_code_types(), fmt::join(list_block_recipes(), ", "), kByBudget);
 }
 
 std::vector<std::string> list_quantization_names() {
@@ -55,7 +55,7 @@ std::vector<std::string> list_quantization_names() {
   return names;
 }
 
-std::string list_code_types() {
+std::string format_code_types() {
   return fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({})",
                      fmt::join(list_written_block_types(), ", "));
 }
@@ -80,12 +80,12 @@ std::optional<StoredType> parse_kept_type(std::string_view text) {
   return stored_type_from_name(to_lower_ascii(text));
 }
 
-std::string list_kept_types() {
+std::string format_kept_types() {
   return fmt::format("f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type ({})",
                      fmt::join(list_written_block_types(), ", "));
 }
 
-std::string list_group_sizes(const Groups& groups) {
+std::string format_group_sizes(const Groups& groups) {
   return fmt::format("a multiple of {} up to {}", 32 / groups.bits, kMaxGroupSize);
 }
 

@@ -14,11 +14,11 @@ namespace poise {
 // options set. Returns false if the text is not one of these.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 // Returns the texts that set_quantization() accepts, as a phrase for help and messages.
-std::string list_quantization_choices();
+std::string format_quantization_choices();
 // Returns the same texts as single words, without group sizes.
 std::vector<std::string> list_quantization_names();
 // Returns a phrase with the types that set_quantization() accepts, without recipes.
-std::string list_code_types();
+std::string format_code_types();
 
 // Parses a floating-point type to which tensors are cast, by Poise's name or those of NumPy and PyTorch: "f16", "fp16",
 // "float16", "half", ..., in either case.
@@ -26,10 +26,10 @@ std::optional<DType> parse_cast_type(std::string_view text);
 
 // Parses a type for ConvertOptions::Keep: a type of codes, "f32", "f16" or "bf16". Recipes are not types.
 std::optional<StoredType> parse_kept_type(std::string_view text);
-std::string list_kept_types();
+std::string format_kept_types();
 
 // Returns a phrase with the sizes that is_group_size() accepts.
-std::string list_group_sizes(const Groups& groups);
+std::string format_group_sizes(const Groups& groups);
 
 // Parses "zstd", with the default level, or "zstd:LEVEL".
 std::optional<int> parse_zstd_level(std::string_view text);

@@ -27,7 +27,7 @@ class RankedOutput final : public SavedOutput {
   RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
   ~RankedOutput() override;
 
-  // All ranks open the same files. Each function throws io on a rank that does not see the file.
+  // All ranks open the same files. Each function throws io on all ranks if one of them does not see the file.
   Sink& main() override;
   Sink& open_main(const std::string& name) override;
   Sink& open_sibling(const std::string& name) override;

@@ -48,7 +48,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 }
 
 // Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and an
-// existing group, and numbers that fit float32. Does not repeat a finding of `known`, which are about single parts.
+// existing group, and numbers that fit float32. Does not repeat findings in `known`, which are about single parts.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -361,7 +361,7 @@ class ModelCheck {
   std::optional<Meter> meter_;
 };
 
-// Reports code in a file that other programs load as a pickle, if the reader of its format does not look for code.
+// Reports code that other programs would run when they load the file in any format, except code in report.faults.
 void add_code_findings(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
   std::ranges::move(find_dangerous_code_in_file(source, known), std::back_inserter(report.faults));

@@ -28,8 +28,8 @@ struct BudgetedTypes {
 // Chooses the types by errors measured on samples of the tensors. std::nullopt if there is no budget, or the output
 // fits it with the types that the model has. `plan_file` returns the sizes of the file that a result of transform()
 // becomes. If `ranks` is not null, the ranks divide the passes of SizeBudget::divergence, and all get the same types.
-// Reports progress to options.write. Throws bad_argument for a budget that is too small, naming the smallest possible
-// one, and for a format without block types. Also throws what transform(), `plan_file`, reading and
+// Reports progress to options.write. Throws bad_argument for a budget that is invalid or too small (naming the smallest
+// possible one), and for a format without block types. Also throws what transform(), `plan_file`, reading and
 // SizeBudget::divergence throw, and cancelled.
 std::optional<BudgetedTypes> choose_types(const Model& model, const Format& target, const ConvertOptions& options,
                                           const MergedTypes& merged, FunctionRef<FilePlan(Transformed&)> plan_file,
@@ -43,10 +43,10 @@ struct TypeCandidate {
   double error = 0;                // the sum of (x - decoded)^2 over that of x^2, with weights of the columns
 };
 
-// Returns the types in which the matrix has fewer than `most_bytes`, with their errors: block types, f16, and bf16 if
-// `holds_bf16`. Leaves out types that need an importance matrix unless `has_importance`, and types whose numbers would
-// not be finite. Returns no types if an element of the sample is not finite. `importance`: as in quantize_to_blocks().
-// Throws what reading throws. Requires: has_float_elements(matrix), at least one dimension.
+// Returns the types in which the matrix has less than `most_bytes` bytes, with their errors: block types, f16, and bf16
+// if `holds_bf16`. Leaves out types that need an importance matrix unless `has_importance`, and types whose numbers
+// would not be finite. Returns no types if an element of the sample is not finite. `importance`: as in
+// quantize_to_blocks(). Throws what reading throws. Requires: has_float_elements(matrix), at least one dimension.
 std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance& importance, std::uint64_t most_bytes,
                                          bool holds_bf16, bool has_importance);
 
@@ -73,7 +73,7 @@ void set_weights(std::vector<BudgetMatrix>& matrices);
 
 // Returns the index of the candidate whose error is closest to kProbedError (by ratio). With its type, choose_types()
 // measures the divergence that the matrix's errors cause. std::nullopt if no candidate has an error. The divergence
-// grows as the square of small changes: a larger error would leave that range, and a smaller one would be lost in
+// grows as the square of small changes: larger errors do not follow this rule, and smaller ones would be lost in
 // rounding.
 inline constexpr double kProbedError = 0.02;
 std::optional<std::size_t> choose_probe(const BudgetMatrix& matrix);

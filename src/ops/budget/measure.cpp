@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kSampleElements = 1 << 18;  // of a matrix; a smaller matrix is its own sample
 constexpr std::uint64_t kMostColumns = 1 << 18;     // a sample has the beginning of a longer row, in whole blocks
 
-// A budget chooses one of these types. The second list is for rows that large blocks do not fill.
+// A budget chooses one of these block types. The second list is for rows that large blocks do not fill.
 constexpr std::uint64_t kLargeBlock = 256;
 constexpr std::array<std::string_view, 14> kTypes = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "q2_k", "iq2_s", "iq3_xxs",
                                                      "q3_k",  "iq3_s", "iq4_xs",  "q4_k",   "q5_k", "q6_k",  "q8_0"};

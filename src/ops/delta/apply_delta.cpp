@@ -22,7 +22,7 @@ namespace {
 class DeltaApplication {
  public:
   DeltaApplication(const Model& base, const Model& delta)
-      : base_(base), delta_(delta), header_(find_header()), result_(base.header()) {}
+      : base_(base), delta_(delta), header_(require_header()), result_(base.header()) {}
 
   Model apply() {
     std::map<std::string_view, Tensor> tensors;
@@ -48,7 +48,7 @@ class DeltaApplication {
     throw Error(ErrorKind::invalid_file, problem, delta_.origin.path.string());
   }
 
-  const Attributes& find_header() const {
+  const Attributes& require_header() const {
     const auto* const header = delta_.attributes.get_if<Attributes>(kDeltaKey);
     if (header == nullptr)
       fail(fmt::format("this is not a delta: a delta has the attribute {}, which poise delta writes", kDeltaKey));

@@ -66,8 +66,8 @@ class XorPiece {
   std::vector<std::byte> base_;
 };
 
-// Copies bytes [at, at + length) of a stored part to `out` as far as they are in it. `out` begins at byte `offset` of
-// the part. make(i) returns the i-th byte of the range.
+// Copies to `out`, which begins at byte `offset` of a stored part, those of the part's bytes [at, at + length) that
+// belong there. make(i) returns byte at + i.
 template <typename Make>
 void copy_overlap(std::uint64_t at, std::uint64_t length, std::uint64_t offset, std::span<std::byte> out,
                   const Make& make) {

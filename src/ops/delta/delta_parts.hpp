@@ -5,7 +5,7 @@
 //
 //   xor      base ^ tuned, byte by byte. Shuffled: each group has the first bytes of all its elements, then the second
 //            ones, ...
-//   sparse   u32 per block: how many elements differ; then for each group, of these elements in order:
+//   sparse   u32 per block: how many elements differ; then for each group, from its differing elements in order:
 //            low bytes of the gaps, high bytes of the gaps, first bytes of base ^ tuned, second ones, ...
 //            A gap is the number of equal elements since the element before, or since the block's beginning.
 #pragma once
@@ -41,8 +41,8 @@ struct DeltaForm {
   friend bool operator==(const DeltaForm&, const DeltaForm&) = default;
 };
 
-// Returns fields that describe a delta: the hash of its base, and how many tensors it changes, stores whole and
-// removes. Empty for other models.
+// Returns fields that describe a delta: the hash of its base, its version, and how many tensors it changes, stores
+// whole and removes. Empty for other models.
 Attributes summarize_delta(const Model& delta);
 
 bool is_delta_word(std::uint64_t word);
@@ -72,7 +72,7 @@ std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& me
 BlobPtr make_delta_blob(const PartPair& pair, const PartChange& change);
 
 // Returns the tuned part's bytes, computed when they are read. Throws invalid_file (without path, naming `where`) if
-// the delta's size or counts do not fit; reading does so if gaps do not fit. Requires: is_delta_word().
+// the delta's size or counts do not fit; reading does so if gaps do not fit. Requires: is_delta_word(form.word).
 BlobPtr apply_delta_blob(const std::string& where, BlobPtr base, BlobPtr delta, const DeltaForm& form);
 
 }  // namespace poise

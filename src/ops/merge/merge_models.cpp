@@ -195,7 +195,7 @@ class ModelMerge {
     add_merged_tensor(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
   }
 
-  // Returns the layer of the reference model whose configuration describes a layer of the slice.
+  // Returns the layer of the reference model by which the result's configuration describes a layer of the slice.
   std::uint64_t find_reference_layer(const MergeSlice& slice, std::uint64_t layer) const {
     const auto own =
         std::ranges::find_if(slice.sources, [&](const auto& source) { return &get_model(source) == reference_; });
@@ -237,7 +237,7 @@ class ModelMerge {
   }
 
   // Returns a tensor, which then counts as used. Adds a fault and returns null if the model lacks it.
-  const Tensor* find_used(const Model& model, const std::string& name) {
+  const Tensor* use_tensor(const Model& model, const std::string& name) {
     const Tensor* tensor = find_if_stored(model, name);
     if (tensor == nullptr) {
       add_fault(faults_, fmt::format("{}: {} has no such tensor", name, format_path(model)));
@@ -249,9 +249,9 @@ class ModelMerge {
 
   const Tensor* find_in_source(const MergeSource& source, const std::string& name, const Place& place) {
     const Model& model = get_model(source);
-    if (!place.name) return find_used(model, name);
-    return find_used(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(),
-                                        source.layers->begin + place.layer, place.name->rest));
+    if (!place.name) return use_tensor(model, name);
+    return use_tensor(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(),
+                                         source.layers->begin + place.layer, place.name->rest));
   }
 
   // Merges a tensor and adds it to the result. `described` is its name in the reference model.
@@ -342,7 +342,7 @@ class ModelMerge {
     if (!has_base()) return nullptr;
     const auto& sources = place.slice->sources;
     const auto own = std::ranges::find(sources, recipe_.base, &MergeSource::model);
-    return own == sources.end() ? find_used(*reference_, described) : find_in_source(*own, described, place);
+    return own == sources.end() ? use_tensor(*reference_, described) : find_in_source(*own, described, place);
   }
 
   // Returns true if the inputs can be merged to the tensor; otherwise adds faults. `sources` has the source of each
@@ -412,8 +412,8 @@ class ModelMerge {
     }
   }
 
-  // Returns true if the model is a source of the first and the last slice: the merge should use all of its other
-  // tensors.
+  // Returns true if the model is a source of the first and the last slice: the merge should use all of its
+  // tensors outside the layers.
   bool is_outer_source(const Model& model) const {
     const auto is_it = [&](const MergeSource& source) { return &get_model(source) == &model; };
     return std::ranges::any_of(recipe_.slices.front().sources, is_it) &&

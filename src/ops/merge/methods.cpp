@@ -211,7 +211,7 @@ class KarcherMean {
 
   double tolerance_;
   double scale_ = 0;               // the mean norm of all inputs
-  std::vector<std::size_t> used_;  // inputs that are not 0
+  std::vector<std::size_t> used_;  // inputs with a larger norm than the tolerance
   std::vector<std::vector<double>> cosines_;
 };
 

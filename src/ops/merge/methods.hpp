@@ -216,16 +216,16 @@ double make_random_number(std::uint64_t key, std::uint64_t element);
 // Throws bad_argument: "FILE: PROBLEM", without a file if the recipe was not read from one.
 [[noreturn]] void refuse_recipe(const MergeRecipe& recipe, const std::string& problem);
 
-// Throws bad_argument for settings that the method does not have, numbers outside their ranges, empty gradients, and
-// slices with other numbers of models than the method merges.
+// Throws bad_argument for settings that the method does not have, numbers outside their ranges, empty gradients, slices
+// with other numbers of models than the method merges, and a base that does not fit the method.
 void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
 
 // Returns the sources of a slice that count as inputs: those that are not the base, unless the method merges it, too.
 std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
                                             const MergeMethod& method);
 
-// Returns the values for a tensor. `position` is the place of its layer in the slice, from 0 to 1. Requires:
-// check_recipe().
+// Returns the values for a tensor. `position` is the place of its layer in the slice, from 0 to 1. Throws bad_argument
+// if the values do not fit each other. Requires: check_recipe().
 ParameterValues resolve_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSlice& slice,
                                  std::string_view tensor, double position);
 

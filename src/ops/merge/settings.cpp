@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-std::string list_parameters(const MergeMethod& method) {
+std::string format_parameter_names(const MergeMethod& method) {
   std::string names;
   for (const MergeParameter& parameter : method.parameters)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", parameter.name);
@@ -29,7 +29,7 @@ std::string describe_range(const MergeParameter& parameter) {
   return fmt::format("{} from {} to {}", is_count ? "a whole number" : "a number", parameter.least, parameter.most);
 }
 
-// Throws bad_argument for a number that the parameter does not allow.
+// Throws bad_argument for an empty gradient, and for a number that the parameter does not allow.
 void check_setting(const MergeRecipe& recipe, const MergeParameter& parameter, const MergeSetting& setting) {
   for (const MergeSetting::Case& row : setting.cases) {
     if (row.numbers.empty()) refuse_recipe(recipe, fmt::format("parameter {}: the gradient is empty", parameter.name));
@@ -47,7 +47,7 @@ void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const 
     const auto found = std::ranges::find(method.parameters, name, &MergeParameter::name);
     if (found == method.parameters.end())
       refuse_recipe(recipe, fmt::format("parameter {}: {} has no such parameter; expected one of {}", shorten(name, 60),
-                                        method.name, list_parameters(method)));
+                                        method.name, format_parameter_names(method)));
     check_setting(recipe, *found, setting);
   }
 }

@@ -100,7 +100,7 @@ Attributes list_special_ids(const Attributes& config, const Vocabulary& vocabula
   return ids;
 }
 
-// Returns true if each row of the result is the row with the same index. Requires: there is only one matrix.
+// Returns true if each row of the result is the matrix's row with the same index. Requires: there is only one matrix.
 bool are_first_rows(const RowSources& rows) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (rows[row].front().row != row) return false;

@@ -21,12 +21,12 @@ namespace poise {
 // Holds the vocabulary of a merge's result, and where its tokens are in the models.
 class TokenRows {
  public:
-  // The models by their paths in the recipe.
+  // Maps paths in the recipe to models.
   using Models = std::map<std::filesystem::path, std::shared_ptr<const Model>>;
 
-  // Reads only headers. `reference` gives the result its names and configuration. Throws bad_argument if the
-  // source names another model, and for a model without a tokenizer or without rows for tokens; unsupported for
-  // tokenizers of different kinds. Requires: the models outlive this.
+  // Reads only headers. `reference` gives the result its names and configuration. Throws bad_argument if
+  // tokenizer_source names none of the models, and for a model without a tokenizer or without rows for tokens;
+  // unsupported for tokenizers of different kinds. Requires: the models outlive this.
   TokenRows(const MergeRecipe& recipe, const Models& models, const Model& reference);
 
   // Returns the axis with a row for each token, if the tensor of the reference has one.
@@ -43,9 +43,9 @@ class TokenRows {
   // Returns the tensor of `own` with the rows of the result's tokens. If the model lacks a row, the base's row replaces
   // it; if the base lacks it, too, the mean of the first `in_slice` inputs' rows; if these lack it, the mean of the
   // other inputs' rows. Tensors whose rows stay keep their layout, others are float32. Throws unsupported, with the
-  // tensor's name, if rows of other elements than numbers would move. Requires: `own` is one of the inputs. The first
-  // `in_slice` inputs are those of the slice and of the base. Each model is there once. Shapes have count_rows() rows,
-  // and are equal in the other axes.
+  // tensor's name, if no input has a token's row, or if rows without numbers would move. Requires: `own` is one of the
+  // inputs. The first `in_slice` inputs are those of the slice and of the base. Each model is there once. Shapes have
+  // count_rows() rows, and are equal in the other axes.
   Tensor arrange(const Model& own, std::size_t axis, const std::vector<Input>& inputs, std::size_t in_slice) const;
 
   // Sets the vocabulary of the result, its size, and the special ids of configurations.

@@ -115,7 +115,7 @@ class Quantize final : public Step {
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Replaces the weights of a matrix that are all zeros: errors would not count, and all codes would become zeros.
+  // Gives equal weights to a matrix with only zeros: errors would not count, and all codes would become zeros.
   // Weights count as zeros if they are so small that products with squares underflow.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto has_weight = [](float weight) { return weight > 0x1p-100F; };
@@ -142,7 +142,7 @@ class Quantize final : public Step {
   const Format& target_;
   std::string model_type_;
   std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
-  bool expects_use_;                                // false until a budget makes a matrix blocks
+  bool expects_use_;                                // with a budget: false until it makes a matrix blocks
   bool is_used_ = false;
 };
 

@@ -23,14 +23,14 @@
 namespace poise {
 namespace {
 
-// Keys with lists of ids, names or numbers, which never have an item for each layer.
+// These keys have lists of ids or names, which never have an item for each layer.
 constexpr std::array<std::string_view, 6> kOtherLists = {"architectures", "bos_token_id",    "eos_token_id",
                                                          "pad_token_id",  "suppress_tokens", "begin_suppress_tokens"};
-// Keys with lists of layers' numbers.
+// These keys have lists of layers' numbers.
 constexpr std::array<std::string_view, 9> kNumberLists = {
     "mlp_only_layers",       "moe_layers",         "moe_layer_indices",      "full_attn_idxs", "attn_layer_indices",
     "full_attention_layers", "global_attn_layers", "cross_attention_layers", "dense_layers"};
-// Keys whose values count layers from the first one.
+// These keys' values count layers from the first one.
 constexpr std::array<std::string_view, 17> kPositions = {
     "sliding_window_pattern",   "max_window_layers",         "no_rope_layer_interval",
     "decoder_sparse_step",      "first_k_dense_replace",     "moe_layer_freq",
@@ -255,7 +255,7 @@ std::vector<std::string> cut_attributes(Model& model, const LayerCut& cut) {
 }
 
 // Returns the numbers of the layers that are left out, such as "4 to 7, 9".
-std::string list_left_out(const LayerCut& cut) {
+std::string format_left_out(const LayerCut& cut) {
   std::vector<std::string> runs;
   std::uint64_t begin = 0;
   const auto add = [&](std::uint64_t end) {
@@ -297,7 +297,7 @@ void cut_layers(Revision& revision, const ConvertOptions& options) {
     return !split || number;
   });
   revision.changes.push_back(fmt::format("{} of {} layers stay: {} with {} are left out", cut.kept.size(),
-                                         cut.list.count, list_left_out(cut),
+                                         cut.list.count, format_left_out(cut),
                                          format_count(revision.left_out.size() - before, "tensor")));
   if (!keys.empty()) revision.changes.push_back(fmt::format("keys that follow the layers: {}", list_names(keys)));
 }

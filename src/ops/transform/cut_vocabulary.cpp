@@ -35,9 +35,8 @@ std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
   return size;
 }
 
-// These functions find special tokens: a model without them runs differently, or not at all.
-
-// Describes each special token whose row would be left out. A model cannot use ids without a row.
+// Describes each special token whose row would be left out: a model without it runs differently, or not at all. Leaves
+// out ids without a row, which the model cannot use.
 std::vector<std::string> list_lost_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {

@@ -27,8 +27,8 @@ struct LayerRange {
 };
 
 struct LayerRanges {
-  std::optional<std::string>
-      list;  // the name before the number, with a dot if it has one; std::nullopt: the model's layers
+  // The names of layers up to the number: "encoder.block.", or empty. std::nullopt: the model's layers.
+  std::optional<std::string> list;
   std::vector<LayerRange> ranges;
 };
 

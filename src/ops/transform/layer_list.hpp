@@ -18,7 +18,7 @@ namespace poise {
 
 // Holds a tensor's name, divided at the number of its layer: "model.layers.", 7 and ".mlp.up_proj.weight".
 struct LayerName {
-  std::string_view prefix;  // ends with a dot
+  std::string_view prefix;  // ends with a dot, or is empty
   std::uint64_t number;
   std::string_view rest;  // begins with a dot, or is empty
 };

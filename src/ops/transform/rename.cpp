@@ -87,7 +87,7 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
   return pieces;
 }
 
-// Holds one of the options: a pattern, and the name that it gives.
+// Holds one item of the option rename: a pattern, and the name that it gives.
 class Renaming {
  public:
   // Compiles the pattern. `bytes` is the size of all names that are passed to apply().

@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kSet = "set";  // the name of the option
 constexpr std::string_view kCardPrefix = "card.";
 constexpr std::string_view kConfigPrefix = "config.";
-// The prefix of the attributes in which writers store card, configuration and vocabulary.
+// Writers store card, configuration and vocabulary in attributes with this prefix.
 constexpr std::string_view kOwnPrefix = "poise.";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";  // the key in GGUF
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message

@@ -74,7 +74,7 @@ std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply) {
 
 namespace {
 
-// The steps in order. Each gets the results of the steps before it.
+// These are the steps in order. Each gets the results of the steps before it.
 constexpr std::array kSteps = {
     make_select_step,     make_choose_type_step,    make_rows_for_blocks_step,  make_cast_step,     make_quantize_step,
     make_fit_layout_step, make_transpose_back_step, make_keep_other_parts_step, make_sparsify_step,

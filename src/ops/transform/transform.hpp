@@ -24,7 +24,7 @@
 namespace poise {
 
 // Holds the types of a budget for matrices of floating-point numbers. Vectors, and matrices that never become blocks,
-// become f32, as with other codes.
+// become f32, as in any quantization.
 struct MatrixTypes {
   // By names in the convention of the target's readers; std::nullopt: the matrix keeps its type.
   std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
