@@ -40,8 +40,8 @@ BlobPtr keep_in_memory(const BlobPtr& blob, const std::string& name) {
   return make_memory_blob(read_all(*blob), name);
 }
 
-// Returns the first tokens of the texts, each between BOS and EOS where the vocabulary has these. A text that is longer
-// than the context becomes several.
+// Returns the first kMeasuredTokens tokens of the texts, special tokens included. A text that is longer than the
+// context becomes several.
 TextDivergence::Texts encode_texts(const Weights& weights, std::string_view content) {
   TextDivergence::Texts texts;
   std::size_t room = kMeasuredTokens;

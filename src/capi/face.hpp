@@ -146,13 +146,13 @@ void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
 
 // Returns options that read files in this way. Throws bad_argument for an invalid number.
 ReadOptions make_read_options(poise_io io);
-// Returns a callback that calls the caller's; empty if that is NULL.
+// Returns a callback that calls progress.report; empty if that is NULL.
 Progress convert_progress(const poise_progress& progress);
 // Sets the options that the caller has chosen; none for NULL. Throws bad_argument for an invalid number.
 void set_storage_options(const poise_storage* storage, WriteOptions& options);
 // Returns the card with the caller's fields; an empty one for NULL.
 Card convert_card(const poise_card* card);
-// Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
+// Reads vocab.txt and merges.txt; std::nullopt when both are NULL. Throws bad_argument when one is.
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges);
 
 // Returns the C constant of an element type.

@@ -284,7 +284,7 @@ const T& require_typed_value(const poise_attributes* attributes, const char* key
   return *found;
 }
 
-std::int64_t read_integer(const Value& value, const char* key) {
+std::int64_t require_integer(const Value& value, const char* key) {
   if (const auto* number = value.get_if<std::int64_t>()) return *number;
   const auto* number = value.get_if<std::uint64_t>();
   if (number == nullptr) refuse_type(key, value, "an integer");
@@ -293,7 +293,7 @@ std::int64_t read_integer(const Value& value, const char* key) {
   return static_cast<std::int64_t>(*number);
 }
 
-double read_real(const Value& value, const char* key) {
+double require_real(const Value& value, const char* key) {
   if (const auto* number = value.get_if<double>()) return *number;
   if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<double>(*number);
   if (const auto* number = value.get_if<std::int64_t>()) return static_cast<double>(*number);
@@ -326,7 +326,8 @@ poise_status poise_attributes_get_boolean(const poise_attributes* attributes, co
 
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
                                           poise_error* error) {
-  return catch_errors(error, [&] { dereference(value, "value") = read_integer(require_value(attributes, key), key); });
+  return catch_errors(error,
+                      [&] { dereference(value, "value") = require_integer(require_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
@@ -338,7 +339,7 @@ poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, c
 
 poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
                                        poise_error* error) {
-  return catch_errors(error, [&] { dereference(value, "value") = read_real(require_value(attributes, key), key); });
+  return catch_errors(error, [&] { dereference(value, "value") = require_real(require_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,

@@ -24,8 +24,8 @@
 namespace poise {
 namespace {
 
-// The operator `~` makes a text even where the vocabulary has no EOS. A text that contains part of a message is never a
-// special token (jinja/text.hpp).
+// These sources join texts by `~`, since `+` fails where the vocabulary has no EOS. Special tokens that a message
+// spells stay plain text (jinja/text.hpp).
 constexpr std::string_view kChatml =
     R"({% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";

@@ -19,7 +19,7 @@ struct BuiltInTemplate {
 
 // Returns all built-in templates, the most frequent ones first.
 std::span<const BuiltInTemplate> get_built_in_templates();
-// Returns null if none has that name.
+// Returns the template of that name; null if there is none.
 const BuiltInTemplate* find_built_in_template(std::string_view name);
 
 // Returns the source for a vocabulary. Its output begins with BOS if encode_with_special() adds BOS.
