@@ -163,7 +163,7 @@ class Chat {
     if (history_) history_->append(text);
   }
 
-  // Returns the completions of a command's last word: a command, a setting, or a file.
+  // Returns completions of a command's last word: commands, settings or files; std::nullopt for other lines.
   std::optional<std::vector<std::string>> complete(std::string_view line) const {
     if (!line.starts_with('/') || line.starts_with("//")) return std::nullopt;
     std::vector<std::string> words;

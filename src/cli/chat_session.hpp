@@ -25,8 +25,8 @@ class ChatSession {
     std::size_t left_out = 0;  // messages that no longer fit the context
     std::size_t fed = 0;       // tokens that had to be computed
   };
-  // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless `stop` is
-  // requested before the first token. Throws bad_argument when the message alone does not fit the context.
+  // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless it throws
+  // or `stop` is requested before the first token. Throws bad_argument when the message alone does not fit the context.
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 

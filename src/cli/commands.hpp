@@ -130,6 +130,6 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
 // Sets a signal handler: from now on, a mapped file that another program shortens while Poise reads it ends the process
 // with a message and exit code 1, instead of a core dump. (A program that uses the library can avoid this signal with
 // IoMode::read.)
-void report_files_that_shrink();
+void handle_shrinking_files();
 
 }  // namespace poise::cli

@@ -132,7 +132,7 @@ std::string make_bash_action(const Completion& completion, const CLI::App& app) 
   return ":";
 }
 
-// The beginning of the bash script: helper functions, and the first lines of _poise(), the function that completes.
+// Begins the bash script: helper functions, and the first lines of _poise(), the function that completes.
 constexpr std::string_view kBashFunctions =
     R"sh(# Completion of poise in bash: eval "$(poise completion bash)" in ~/.bashrc.
 _poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }

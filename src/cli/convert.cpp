@@ -29,7 +29,7 @@ std::string_view find_target_format(const ConvertArguments& options) {
   return find_output_format(options.output).info.name;
 }
 
-// Plans a conversion from or to a stream. The library's convert() takes paths only.
+// Plans a conversion from a stream or URL, or to a stream. The library's convert() takes paths only.
 struct StreamConversion {
   explicit StreamConversion(const ConvertArguments& options)
       : format(find_target_format(options)),

@@ -24,8 +24,8 @@ std::string make_overview(const CLI::App& app);
 // points into `names`.
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
-// Throws bad_argument with a suggestion if the first argument is an unknown command, or an unknown option. CLI11 only
-// reports that a command is missing.
+// Throws bad_argument, with a suggestion for a command, if the first argument is an unknown command or option. CLI11
+// only reports that a command is missing.
 void require_known_command(const CLI::App& app, int argc, char** argv);
 // Throws bad_argument with a suggestion if `given` is not the name of a command.
 void require_known_command(const CLI::App& app, std::string_view given);

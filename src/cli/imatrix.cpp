@@ -127,7 +127,7 @@ Imatrix measure_text(ImatrixArguments& options, const std::optional<Imatrix>& be
   return complete(std::move(sums));
 }
 
-// Warns of experts that got no tokens, once for all matrices of a layer that lack the same experts.
+// Warns of experts that got no tokens, once for all matrices of a layer with the same unused experts.
 void print_unused_experts(const std::vector<ImatrixGap>& gaps) {
   std::string last;
   for (const ImatrixGap& gap : gaps) {

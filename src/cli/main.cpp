@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   }
   // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  poise::cli::report_files_that_shrink();
+  poise::cli::handle_shrinking_files();
   return poise::cli::get_cluster().end(run_and_report(argc, argv));
 }
 
@@ -181,7 +181,7 @@ void report_shrunk_file(int) {
 
 }  // namespace
 
-void report_files_that_shrink() {
+void handle_shrinking_files() {
   error_output = get_cluster().error_output();
   struct sigaction action {};
   action.sa_handler = report_shrunk_file;

@@ -39,7 +39,7 @@ std::string format_shortest(const Number& number) {
   return fmt::format("{:.{}e}", number.value, most);
 }
 
-// Holds the number of digits after the first, without zeros at the end, and the decimal exponent.
+// Holds how many digits follow the first one, without zeros at the end, and the decimal exponent.
 struct Digits {
   int count = 0;
   int exponent = 0;

@@ -35,7 +35,7 @@ Progress make_byte_progress(Meter& meter, std::size_t bytes, const std::string& 
   };
 }
 
-// Adds all texts. Errors name the file.
+// Adds all texts. An error about a text names the file.
 void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, const std::string& file,
                Progress progress) {
   Meter meter(std::move(progress), sum_sizes(texts));

@@ -26,7 +26,7 @@ struct State {
   double share;
 };
 
-// Shows a bar, which each event draws again, and erases it at the end.
+// Shows a bar, which events draw again every 100 ms, and erases it at the end.
 class Bar {
  public:
   explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
@@ -61,7 +61,7 @@ class Bar {
   bool drawn_ = false;
 };
 
-// Prints a line every few seconds.
+// Prints a line every few seconds, and one at the end.
 class Lines {
  public:
   explicit Lines(std::string verb) : verb_(std::move(verb)), start_(Clock::now()), last_(start_) {}

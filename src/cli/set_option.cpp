@@ -68,7 +68,7 @@ CLI::Option* make_repeatable(CLI::Option* option) {
 
 CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description) {
   CLI::Option* option = make_repeatable(command.add_option("--set", values, description)->type_name("KEY=TEXT|@FILE"));
-  // CLI11 stores the values of options in the order in which they were added, so that these come last.
+  // CLI11 handles options in the order in which they were added, so the values of --set-file come last.
   const auto add_files = [&values](const std::vector<std::string>& given) {
     for (const std::string& setting : given) values.push_back(convert_file_setting(setting));
   };

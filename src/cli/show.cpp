@@ -195,7 +195,7 @@ void print_blocks(const Tensor& tensor, const BlockType& type) {
   }
 }
 
-// Prints each part as a row of its numbers: codes, scales, indices.
+// Prints each part as a row of its numbers: codes, scales, indices. Prints ggml's blocks by field.
 void print_parts(const Tensor& tensor) {
   if (const BlockType* const type = get_block_type(tensor.layout)) return print_blocks(tensor, *type);
   for (const Part& part : tensor.parts) {

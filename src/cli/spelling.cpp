@@ -104,8 +104,7 @@ const std::string* find_nearest(const std::vector<std::string>& names, std::stri
   constexpr std::size_t kLongest = 64;  // bounds the time for a text that was pasted by mistake
   const std::string small = to_lower_ascii(remove_dashes(given));
   if (small.empty() || given.size() > kLongest) return nullptr;
-  // Allows one mistake in three letters. Any two names of one or two letters are similar, so these must be equal except
-  // for their case.
+  // Allows one mistake in three letters, and none in names of one or two letters, since these would all be similar.
   const std::size_t most = small.size() <= 2 ? 0 : std::max<std::size_t>(1, small.size() / 3);
   const std::string* best = nullptr;
   std::size_t least = most + 1;

@@ -45,7 +45,7 @@ class TextInput {
   std::FILE* file_;
   std::string name_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // where the text begins that read_line() has not returned
+  std::size_t begin_ = 0;  // the beginning of the text that read_line() has not returned
   bool has_begun_ = false;
 };
 

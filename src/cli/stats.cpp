@@ -88,7 +88,7 @@ struct StatsArguments {
   ReadOptions read;
 };
 
-// Returns a block for each count, "▁▂▃▄▅▆▇█", whose height is the count; a space for 0.
+// Returns a block for each count, one of "▁▂▃▄▅▆▇█": full height for the largest, a space for 0.
 std::string draw_histogram(const Histogram& histogram) {
   constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto largest = static_cast<double>(std::max<std::uint64_t>(1, std::ranges::max(histogram.counts)));

@@ -48,7 +48,7 @@ std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text
 // Returns "--max-tokens" of "-n,--max-tokens".
 std::string find_long_name(const std::string& names);
 
-// Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
+// Adds an option. `parse` reads its value, and throws what refuse() throws. `type` names the value in help.
 CLI::Option* add_parsed_option(CLI::App& command, const std::string& names, const std::string& type,
                                const std::string& description,
                                const std::function<void(const std::string& text)>& parse);
