@@ -39,8 +39,8 @@ struct AdaptedMatrix {
   }
 };
 
-// Returns the alpha of a matrix: programs multiply its change by alpha / rank. The result is the shortest number that
-// gives the same float32 number, or unrounded if float32 cannot hold it.
+// Returns the alpha of a matrix: programs multiply its change by alpha / rank. The result is the shortest decimal
+// number with the same float32 value, or the exact product if that exceeds float32.
 double compute_alpha(const AdaptedMatrix& matrix);
 
 struct Adapter {
@@ -64,8 +64,8 @@ struct Format;
 struct AdapterForm {
   std::string_view name;    // of the programs that have it
   std::string_view format;  // the format whose function read_adapter recognizes it
-  // Returns a file of the adapter with the names of `base`. Needs the configuration of `base`, but not its tensors.
-  // Throws unsupported (without path) for an adapter that the form cannot hold.
+  // Returns what a file of the adapter holds, with the names of `base`. Needs the configuration of `base`, but not its
+  // tensors. Throws unsupported (without path) for an adapter that the form cannot hold.
   Model (*make)(const Adapter& adapter, const Model& base);
 };
 
@@ -77,8 +77,8 @@ const AdapterForm* find_adapter_form(const Model& file);
 // Returns the form that an adapter has in files of a format: llama.cpp's in GGUF, PEFT's in the others.
 const AdapterForm& choose_adapter_form(const Format& target);
 
-// Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],
-// "base_model": "..."}.
+// Returns a summary for people and scripts: {"kind": "lora", "alpha": 16.0, "rank": 8, "targets": ["q_proj"],
+// "matrices": 24, "base_model": "..."}. If ranks differ, "rank" is a list.
 Attributes summarize_adapter(const Adapter& adapter);
 
 // Returns the findings of verify() about a file that may be an adapter.

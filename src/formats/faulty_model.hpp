@@ -58,7 +58,7 @@ class Faults {
   }
 
   bool empty() const { return found_.empty(); }
-  // Returns true at the limit of faults, where readers stop. The last fault explains that.
+  // Returns true at the limit of faults, where readers stop. The last fault states the limit.
   bool has_reached_limit() const;
   // Returns an error with summarize_faults(). Requires: there is a fault.
   Error make_error() const;

@@ -114,7 +114,7 @@ class PreparedEdit {
   }
   // Returns how commit() changes the file. Leaves EditReport::added empty.
   virtual EditReport report() const = 0;
-  // Changes the file at that path, which is the input's or its link's target. Requires: a FileLock holds it.
+  // Changes the file at `path`: the input's path, or the target if that is a link. Requires: a FileLock holds it.
   virtual void commit(const std::filesystem::path& path) = 0;
 
  private:
@@ -133,10 +133,10 @@ struct Format {
   bool holds_more_parts = false;             // dense tensors in its files may have parts besides data
   bool has_whole_card = false;               // its files have every field of a card, even if it is empty
   WeightReader weights = WeightReader::any;  // the program whose way to store weights it follows
-  // Returns true if its readers require the output matrix of such a model, even if it equals the embedding. Null: they
+  // Returns true if its readers require the output matrix of this model, even if it equals the embedding. Null: they
   // never do.
   bool (*requires_output)(const Model& model) = nullptr;
-  // Returns a function that is true for tensors that files of such a model store as float32, whatever their type. Looks
+  // Returns a function that is true for tensors that files of this model store as float32, whatever their type. Looks
   // at card and configuration once for all tensors. Null: there are no such tensors.
   std::function<bool(const Tensor& tensor)> (*make_f32_test)(const Model& model) = nullptr;
 
@@ -147,7 +147,7 @@ struct Format {
   // Returns true if the file ends like one of this format: its reader then reports what is wrong at the beginning.
   // Null: the end of its files is not characteristic.
   bool (*matches_end)(const Input& input) = nullptr;
-  // Recognizes its files by their kind of container and, unless `holds` is null, by the names of its members.
+  // Recognizes its files by their kind of container and, unless `holds` is null, by the names of their members.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
   // For formats of directories: returns true if these are the names of an archive that holds such a directory. Null: no
@@ -226,7 +226,7 @@ std::optional<std::string> find_content_digest(const Model& model);
 // Calls Format::complete_card of the model's original format, for a file of the target.
 void complete_card(const Model& model, const Format& target, Card& card);
 
-// Calls Format::name_unknown_type of any format; returns the spelling itself if no format has it.
+// Returns the result of the first Format::name_unknown_type; the spelling itself if no format has this function.
 std::string_view name_unknown_type(std::string_view spelled);
 
 // Returns true if files of the format can hold tensors of that layout. Dense tensors, and unknown layouts, which are

@@ -13,11 +13,11 @@ namespace poise {
 
 inline constexpr std::string_view kModelCard = "README.md";
 
-// Returns the beginning of the model card in the directory that the model was read from: all of its front matter, and
-// perhaps more. The text is empty if there is no card, or if it is not UTF-8. Throws io.
+// Returns the model card of the directory that the model was read from: whole lines, of at most kMostYamlBytes in all.
+// The text is empty if there is no card, or if it is not UTF-8. Throws io.
 std::string read_model_card(const Model& model);
 
-// Holds the front matter of a README. It is empty if there is none, or if that is not YAML.
+// Holds the front matter of a README. It is empty if there is none, or if it is not YAML.
 class FrontMatter {
  public:
   explicit FrontMatter(std::string_view readme);

@@ -26,7 +26,7 @@ struct ImportancePlace {
   std::size_t expert = 0;
 };
 
-// Returns llama.cpp's name of a tensor in a model of that type; std::nullopt if llama.cpp has none.
+// Returns the place for a tensor of a model of that type, by llama.cpp's names; std::nullopt if llama.cpp has none.
 std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type);
 
 class ImportanceMatrix {

@@ -280,7 +280,7 @@ Value encode_score(float score) {
   return std::isnan(score) ? "nan" : score > 0 ? "inf" : "-inf";
 }
 
-Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
+Attributes make_vocabulary_attributes(const Vocabulary& vocabulary) {
   Value::Array tokens;
   Value::Array scores;
   Value::Array types;
@@ -476,7 +476,9 @@ const std::array<VocabularyJsonReader::List, 4> VocabularyJsonReader::kLists = {
 
 }  // namespace
 
-std::string make_vocabulary_json(const Vocabulary& vocabulary) { return to_json(vocabulary_to_attributes(vocabulary)); }
+std::string make_vocabulary_json(const Vocabulary& vocabulary) {
+  return to_json(make_vocabulary_attributes(vocabulary));
+}
 
 Vocabulary parse_vocabulary_json(std::string_view json, std::string_view attribute, const std::string& path) {
   return VocabularyJsonReader(attribute, path).read(json);

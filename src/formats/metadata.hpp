@@ -20,10 +20,10 @@ namespace poise {
 Attributes make_text_attributes(const Attributes& attributes);
 
 // Holds the vocabulary that a model's attributes describe in GGUF's terms. `made` is std::nullopt if the model has a
-// vocabulary of its own, or if there is none.
+// vocabulary of its own, or if the attributes give none.
 struct DescribedVocabulary {
   std::optional<Vocabulary> made;
-  Attributes attributes;  // the model's, without those of the vocabulary
+  Attributes attributes;  // the model's, without those that `made` holds
   std::string
       problem;  // why Poise cannot make a vocabulary of the attributes; empty if it can, or if none describe one
 };
@@ -79,7 +79,7 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
                                        FunctionRef<bool(const std::string&, const Value&)> set);
 
 // Returns a vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
-// Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8 become
+// Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8 become NUL and
 // hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers that are not finite.
 std::string make_vocabulary_json(const Vocabulary& vocabulary);
 

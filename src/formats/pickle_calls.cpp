@@ -27,8 +27,8 @@ enum class State : std::uint8_t {
   type,    // the state of a numpy.dtype
 };
 
-// The functions that pickles of checkpoints may call, grouped by the later changes that their results allow. Pickles
-// may name other expected functions, but not call them.
+// Pickles of checkpoints may call these functions, grouped by the later changes that their results allow. Pickles may
+// name other expected functions, but not call them.
 constexpr std::array kTensorMakers = std::to_array<std::string_view>(
     {"torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3",
      "torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state",
@@ -164,7 +164,7 @@ std::optional<std::string> find_argument_change(const Pickle& pickle, std::strin
   return std::nullopt;
 }
 
-// Returns true for a tuple (requires_grad, volatile, hooks). States of other forms set a tensor's data or storage.
+// Returns true for a tuple (requires_grad, volatile, hooks) without hooks. States of other forms set data or storage.
 bool is_tensor_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple || pickle.items(state).size() != 3) return false;
   const std::span<const Id> parts = pickle.items(state);

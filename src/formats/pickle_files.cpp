@@ -27,7 +27,7 @@ constexpr std::size_t kMostFindings = 100;
 constexpr std::uint64_t kMostUnpromised =
     64 << 20;  // the largest pickle, in bytes, in a file whose name does not promise one
 
-// Endings of files that people load with torch.load(), pickle.load(), joblib.load() and the like.
+// People load files with these endings by torch.load(), pickle.load(), joblib.load() and the like.
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
                                                         ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
 
@@ -62,7 +62,7 @@ bool promises_pickle(std::string_view name) {
   return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
-// Reads no more bytes of a file than its pickles need.
+// Reads the pickles of a file in growing pieces, not the whole file.
 class PickleBytes {
  public:
   explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}

@@ -34,7 +34,7 @@ struct PickleFile {
 };
 
 // Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of
-// checkpoints (find_unsafe_steps), and for a pickle that Poise cannot follow to its end.
+// checkpoints (find_unsafe_steps), for a pickle that Poise cannot follow to its end, and for a compressed file.
 //
 // A file with an extension of PyTorch's or pickle's counts as a pickle if it begins like one, or names or calls a
 // function. Another file counts as one only if it has a call, or a whole pickle that names a function, and Python can
@@ -65,9 +65,8 @@ std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::
 // Returns the errors of list_unexpected_globals() and of find_unsafe_calls().
 std::vector<Finding> find_unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
-// Returns why a tensor that a call makes differs from the call's arguments in PyTorch: later steps of the pickle set
-// its elements, its data or a hook. std::nullopt if there are no such steps. Requires: the function is expected and
-// makes tensors.
+// Returns why a tensor that a call makes is another one in PyTorch: the pickle sets its elements, its data or a hook.
+// Returns std::nullopt if there is no such change. Requires: the function is expected and makes tensors.
 std::optional<std::string> find_tensor_change(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns true if the call gives a tensor attributes of its own (Megatron's "tensor_model_parallel", say), which are

@@ -25,7 +25,7 @@ constexpr std::array kStorages = std::to_array<Spelling<std::string_view>>({
     {DType::i8, "torch.CharStorage"},
     {DType::u8, "torch.ByteStorage"},
     {DType::boolean, "torch.BoolStorage"},
-    // Poise reads this class, but never writes it.
+    // Poise reads the classes below, but never writes them.
     {DType::u8, "torch.storage.UntypedStorage"},
     {DType::u8, "torch.UntypedStorage"},
     {DType::f32, "torch.cuda.FloatStorage"},
@@ -63,7 +63,7 @@ constexpr std::array kDTypes = std::to_array<Spelling<std::string_view>>({
     {DType::boolean, "torch.bool"},
 });
 
-// Names that checkpoints need, but do not call: types, ways of quantizing, and arguments of calls.
+// Checkpoints need these names, but do not call them: types, ways of quantizing, and arguments of calls.
 constexpr std::array kNamedTypes = std::to_array<std::string_view>(
     {"torch.complex32", "torch.chalf",   "torch.qint8",   "torch.quint8",  "torch.qint32", "torch.quint4x2",
      "torch.quint2x4",  "torch.bits1x8", "torch.bits2x4", "torch.bits4x2", "torch.bits8",  "torch.bits16",
@@ -78,8 +78,8 @@ constexpr std::array kNamedArguments = std::to_array<std::string_view>(
     {"builtins.list", "builtins.dict", "builtins.tuple", "builtins.int", "builtins.float", "builtins.str",
      "builtins.long", "builtins.unicode", "numpy.ndarray"});
 
-// Beginnings of names, grouped by the effect of these functions and classes. A dot at the end stands for a whole
-// module.
+// The tables below have beginnings of names, grouped by the effect of these functions and classes. A dot at the end
+// stands for a whole module.
 constexpr std::array kRunCommands = std::to_array<std::string_view>(
     {"os.system",    "os.popen",    "os.exec",       "os.spawn",      "os.posix_spawn",    "os.startfile",
      "posix.system", "posix.popen", "posix.exec",    "posix.spawn",   "nt.system",         "subprocess.",
@@ -123,7 +123,7 @@ struct Danger {
   std::string_view what;
   std::span<const std::string_view> beginnings;
 };
-// The first match counts, since some functions of a module do more than the rest of it.
+// The first match counts, because some functions do more than the others of their module.
 constexpr std::array kDangers = std::to_array<Danger>({
     {"runs commands", kRunCommands},
     {"runs code", kRunCode},

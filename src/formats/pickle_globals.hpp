@@ -16,8 +16,8 @@ namespace poise::pytorch {
 // Returns module and name: "torch.FloatStorage".
 std::string make_full_name(const pickle::Global& global);
 
-// Each returns an element type, of "torch.FloatStorage" or "torch.float16"; std::nullopt for other names, and for types
-// that Poise lacks. Untyped storages are u8.
+// Return the element type of a storage ("torch.FloatStorage") and of a dtype ("torch.float16"); std::nullopt for other
+// names, and for types that Poise lacks. Untyped storages are u8.
 std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
 // Returns the name of the storage for writing; empty for types that no version of PyTorch loads from typed storages.

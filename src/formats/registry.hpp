@@ -1,4 +1,4 @@
-// Declares the formats. Each is a row of the table in registry.cpp, and has a page in docs/formats/.
+// Declares most formats. Each format is a row of the table in registry.cpp, and has a page in docs/formats/.
 #pragma once
 
 #include "formats/format.hpp"

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Holds a row of such a table. Text: a text, a number, or another type that spells an element type.
+// Holds a row of a table of spellings. A Text is a text, a number, or another value that stands for an element type.
 template <typename Text>
 struct Spelling {
   DType dtype;
