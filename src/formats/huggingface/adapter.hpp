@@ -20,7 +20,7 @@ std::optional<Attributes> find_adapter_config(const Model& model);
 // Is Format::read_adapter of Hugging Face directories. Errors of find_adapter_config() become faults of the adapter.
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
-// Is AdapterForm::make of PEFT. The file has the attribute adapter_config.
+// Is AdapterForm::make of PEFT. The result has the attribute adapter_config.
 Model make_peft_adapter(const Adapter& adapter, const Model& base);
 
 }  // namespace poise::huggingface

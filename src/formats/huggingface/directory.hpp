@@ -34,8 +34,8 @@ class DirectoryReader {
   // Throws what Source::open() throws.
   SourcePtr open(std::string_view name);
 
-  // Returns the files that a writer copies if the model has not changed their content. Warns of a file that cannot be
-  // decoded and is not needed. Throws io.
+  // Returns the files that a writer copies if the model has not changed their content. Leaves out files that cannot be
+  // decoded, with a warning. Throws io.
   std::vector<DirectoryFile> read_other_files(std::vector<Finding>& warnings);
 
   // Returns the text of a file. Throws invalid_file for more than 256 MiB.
@@ -97,13 +97,13 @@ std::optional<std::string> find_adapter(const Container& directory);
 // directory has instead.
 LocatedWeights require_weights(const Container& directory);
 
-// Adds the tensors of one file, or of the shards that its index lists, to the model. Leaves out tensors that its family
-// computes, and adds the files' metadata as its attributes. Returns the weight files. Throws invalid_file for an index
-// that does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
+// Adds the tensors of one file, or of the shards that an index lists, to the model. Leaves out tensors that the model's
+// family computes, and makes the files' metadata the model's attributes. Returns the weight files. Throws invalid_file
+// for an index that does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
 std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
                                                 const LocatedWeights& weights);
 
-// Returns a card with the fields that config.json and the README's front matter state.
+// Returns a card with the license, base model and author that config.json and the README's front matter state.
 Card read_card(const Attributes& config, const FrontMatter& front_matter);
 
 // Fills in empty fields of a card, for a format that stores all fields: the author from base_model, the id from the

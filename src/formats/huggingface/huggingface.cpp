@@ -57,7 +57,7 @@ void set_vocab_size(Model& model) {
 }
 
 // Throws for a file of the tokenizer that is not a regular file, such as a pipe or a broken link.
-void require_tokenizer_files(const Container& files) {
+void require_regular_tokenizer_files(const Container& files) {
   for (const std::string_view name : kTokenizerFiles) {
     if (!files.has(name) || files.has_file(name)) continue;
     std::error_code ignored;
@@ -68,7 +68,7 @@ void require_tokenizer_files(const Container& files) {
 }
 
 void read_vocabulary(Model& model, DirectoryReader& directory) {
-  require_tokenizer_files(directory.container());
+  require_regular_tokenizer_files(directory.container());
   const std::vector<std::string> names = list_tokenizer_files();
   const std::uint64_t rows =
       model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;

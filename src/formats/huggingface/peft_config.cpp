@@ -119,7 +119,7 @@ class PeftConfig::Reader {
 
   void refuse(std::string problem) { refusals_.push_back(std::move(problem)); }
 
-  // Refuses ways of initializing an adapter with which PEFT changes the model's own matrices when it loads them.
+  // Refuses ways of initializing an adapter that make PEFT change the model's own matrices when it loads the adapter.
   void refuse_changed_base() {
     constexpr std::string_view kKey = "init_lora_weights";
     const auto* word = keys_.get_if<std::string>(kKey);

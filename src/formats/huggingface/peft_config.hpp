@@ -26,8 +26,8 @@ class ModulePattern {
   // `where` names its field.
   ModulePattern(std::string_view expression, Matches matches, const std::string& where);
 
-  // Returns true if the pattern matches a module's name. Throws unsupported if that takes longer than with any real
-  // expression. Requires: the name is well-formed UTF-8.
+  // Returns true if the pattern matches a module's name. Throws unsupported if matching takes longer than any real
+  // expression needs. Requires: the name is well-formed UTF-8.
   bool matches(std::string_view module) const;
 
  private:
@@ -41,7 +41,7 @@ class ModulePattern {
 
 class PeftConfig {
  public:
-  // Reads every field. Appends errors to `faults`, and features that Poise does not support to `refusals`.
+  // Reads the fields. Appends errors to `faults`, and features that Poise does not support to `refusals`.
   PeftConfig(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals);
 
   double alpha() const { return alpha_; }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-// Returns the key with the largest count, the smallest of several; `otherwise` if there are none.
+// Returns the key with the largest count, or the smallest such key; `otherwise` if there are no keys.
 template <typename Key>
 Key find_most_frequent(const std::map<Key, std::size_t>& counts, Key otherwise) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
