@@ -72,7 +72,7 @@ struct Entry {
   std::uint64_t end() const { return begin + count_bytes(element_type().bits(), element_count(shape).value()).value(); }
 };
 
-// Lists entries in the header's order, in blocks. consume_each() frees them one by one.
+// Holds entries in blocks. consume_each() frees each block after its last entry.
 class Entries {
  public:
   void add(Entry entry) {
@@ -237,7 +237,7 @@ class HeaderParser {
   Attributes metadata_;
 };
 
-// Sorts the entries by offset and checks that they fill [0, data_bytes) exactly.
+// Sorts the entries by offset. Throws invalid_file unless they fill the file behind the header exactly.
 void require_gapless(Entries& entries, const Names& names, const ByteReader& reader, std::uint64_t header_end) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
     throw Error(ErrorKind::invalid_file,

@@ -38,8 +38,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
 // Writes one file with these tensors.
 class SafetensorsFile {
  public:
-  // Throws unsupported, which names the tensor, if such a file cannot hold it. Requires: the tensors outlive this, and
-  // `metadata` has only texts.
+  // Throws unsupported for a tensor that a file cannot hold, with its name, and for too large a header. Requires: the
+  // tensors outlive this, and `metadata` has only texts.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;
@@ -54,15 +54,15 @@ class SafetensorsFile {
   std::uint64_t tensor_bytes_ = 0;
 };
 
-// Returns sentences about `attributes`, which become text in its metadata, and about the attributes of tensors, which
-// such a file cannot hold.
+// Returns sentences about those of `attributes` that become JSON text in the file's metadata, and about the attributes
+// of tensors, which a file cannot hold.
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise
 
 namespace poise::safetensors {
 
-// The names of element types in safetensors (docs/formats/safetensors.md).
+// Holds an element type of safetensors (docs/formats/safetensors.md).
 //
 // Source: enum Dtype in tensor.rs of the safetensors library, version 0.8.
 
