@@ -19,15 +19,15 @@ bool is_flax(const Input& input);
 
 Model read(const Input& input, const ReadOptions& options);
 
-// Arrays as flax.serialization packs them (docs/formats/flax.md): the content of an extension, which is MessagePack
-// again: [shape, name of the element type, bytes of the elements in row-major order].
+// flax.serialization packs an array as an extension (docs/formats/flax.md), whose content is MessagePack again: [shape,
+// name of the element type, bytes of the elements in row-major order].
 
-// The types of MessagePack extensions that flax.serialization defines.
+// flax.serialization defines these types of MessagePack extensions.
 inline constexpr std::int8_t kArray = 1;
 inline constexpr std::int8_t kComplex = 2;  // a Python complex: [real, imaginary]
 inline constexpr std::int8_t kScalar = 3;   // a NumPy scalar: an array without dimensions
 
-// The key of a map that is an array in chunks.
+// A map with this key is an array in chunks.
 inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 struct FlaxArray {
