@@ -154,7 +154,7 @@ std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
 struct SparseProto {
   TensorProto values;   // has one dimension, and the tensor's name
-  TensorProto indices;  // [values, dimensions], or [values]: numbers in row-major order
+  TensorProto indices;  // [values, dimensions], or [values]: numbers of cells in row-major order
   Shape dims;
 };
 
@@ -165,7 +165,7 @@ SparseProto read_sparse_proto(Message message);
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 struct Node {
-  bool is_constant = false;  // true if its only tensor is its output
+  bool is_constant = false;  // true for a Constant with one tensor, which is its output
   std::vector<TensorProto> tensors;
   std::vector<SparseProto> sparse;
   // The offsets of attributes that hold lists of tensors, and of attributes that hold graphs.
