@@ -289,19 +289,19 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
                                                        "collections.Counter", "builtins.dict"};
-// Classes whose only argument is a list.
+// The only argument of these classes is a list.
 constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "builtins.set",   "builtins.frozenset",
                                                     "builtins.list",        "builtins.tuple", "__builtin__.set",
                                                     "__builtin__.frozenset"};
 
-// Classes whose objects have only fields, stored as a dict.
+// Objects of these classes have only fields, stored as a dict.
 constexpr std::array<std::string_view, 2> kNamespaces = {"argparse.Namespace", "types.SimpleNamespace"};
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Converts text to Latin-1, because pickles of protocol 2 store bytes as such text. Returns std::nullopt for others.
+// Converts text to bytes, which pickles of protocol 2 store as Latin-1. Returns std::nullopt for other characters.
 std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -322,7 +322,7 @@ std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
 }
 
-// NumPy's names of types of scalars, without their byte order.
+// Has NumPy's names of the types of scalars, without the byte order.
 constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
     {DType::f64, "f8"},
     {DType::f32, "f4"},
@@ -453,7 +453,7 @@ std::optional<Value> Values::convert_list(std::span<const Id> items, std::size_t
   return Value(std::move(list));
 }
 
-// Converts a mapping. If a key appears several times, its last value counts, as in Python.
+// Converts a mapping. If all keys are texts, the last value of a repeated key counts, as in Python.
 std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why) {
   const bool all_texts =
       std::ranges::all_of(pairs, [&](const Pair& pair) { return pickle_.kind(pair.key) == Kind::text; });

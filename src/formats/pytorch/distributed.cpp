@@ -59,7 +59,7 @@ struct SavedTensor {
   Id id = pickle::kNone;                            // the object in the pickle, for messages
 };
 
-// A tensor's key and the offsets of a box in it; std::nullopt for a tensor that is one box.
+// Names a box by its tensor's key and its offsets; std::nullopt for a tensor that is one box.
 using BoxKey = std::pair<std::string, std::optional<Shape>>;
 
 // Reads the pickle of .metadata.
@@ -110,7 +110,7 @@ class MetadataReader {
 
  private:
   // Returns the class of an object, without its module: "Metadata" for torch.distributed.checkpoint.metadata.Metadata;
-  // an empty text if the module is not one of torch.distributed.
+  // an empty text for classes that is_checkpoint_class() rejects.
   std::string find_checkpoint_class(Id id) const {
     const std::string name = find_function_name(pickle_, id);
     return is_checkpoint_class(name) ? name.substr(name.rfind('.') + 1) : std::string();

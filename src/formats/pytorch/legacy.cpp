@@ -23,7 +23,7 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// Reads no more of a file's beginning than its pickles need.
+// Reads the pickles at a file's beginning in growing pieces, not the whole file.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}

@@ -31,7 +31,7 @@ constexpr std::string_view kSparse = "torch._utils._rebuild_sparse_tensor";
 constexpr std::string_view kSparseRows = "torch._utils._rebuild_sparse_csr_tensor";
 constexpr std::string_view kQuantized = "torch._utils._rebuild_qtensor";
 
-// The limits for views that repeat elements: the bytes of a view, and how often it may repeat its storage.
+// A view may repeat elements: it may have kFreeViewBytes, and kMostRepeats times the bytes of its storage.
 constexpr std::uint64_t kFreeViewBytes = 16 << 20;
 constexpr std::uint64_t kMostRepeats = 1024;
 
@@ -342,8 +342,8 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
                                                 read_zero_point(quantizer.parameters[1]) + quantizer.zero);
 }
 
-// Adds a scale for each index along an axis. If that axis is the rows of a matrix, each row becomes a group, which more
-// programs read.
+// Adds a scale for each index along an axis. On axis 0 of a matrix, each row becomes a group, because more programs
+// read such groups.
 void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t axis = read_natural(quantizer.parameters[2], "axis");
   if (axis >= tensor.shape.size())

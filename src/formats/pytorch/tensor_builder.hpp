@@ -79,7 +79,7 @@ class TensorBuilder {
   const std::string& path_;
   Storages& storages_;
   std::size_t rounded_ = 0;
-  std::uint64_t first_rounded_ = 0;  // the offset of its scale in the file
+  std::uint64_t first_rounded_ = 0;  // the offset of the first rounded scale in the file
   std::size_t with_attributes_ = 0;
   std::uint64_t first_with_attributes_ = 0;
 };

@@ -129,7 +129,7 @@ Shape make_row_major_strides(const Shape& shape) {
   return strides;
 }
 
-PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
+PickleWriter make_pickle(const Model& model, const WrittenStorages& storages) {
   PickleWriter out;
   out.write_protocol();
   out.write_empty_ordered_dict();
@@ -168,7 +168,7 @@ void write_text_member(ZipWriter& archive, std::string_view name, std::string_vi
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);
-  archive.add_member(fmt::format("{}{}", kRoot, kPickle), write_pickle(model, storages).bytes());
+  archive.add_member(fmt::format("{}{}", kRoot, kPickle), make_pickle(model, storages).bytes());
   write_text_member(archive, "byteorder", "little");
   const ReadAhead ahead(ReadAhead::list_blobs(
       storages.first_tensors(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
