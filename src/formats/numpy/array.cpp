@@ -248,7 +248,7 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data) {
   return make_dense(std::move(name), header.shape, dtype, std::move(data));
 }
 
-ByteWriter write_header(std::string_view format, const Tensor& tensor) {
+ByteWriter make_header(std::string_view format, const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor(format, tensor);
   const DType dtype = tensor.require("data").dtype;
   const auto name = find_spelling(kSpellings, dtype);

@@ -64,7 +64,7 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
 // Returns the header for a tensor, padded to a multiple of kAlignment. Throws unsupported, which names the tensor and
 // the `format`, if NumPy cannot hold it.
-ByteWriter write_header(std::string_view format, const Tensor& tensor);
+ByteWriter make_header(std::string_view format, const Tensor& tensor);
 
 // Reads an array of texts as the value of an attribute: one text, or a list of texts. The array's type is U (UTF-32) or
 // S (bytes), with at most one dimension. Returns std::nullopt for other arrays, for more than a megabyte, for invalid

@@ -63,14 +63,14 @@ const Tensor& require_only_tensor(const Model& model) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   const Tensor& tensor = require_only_tensor(model);
-  const std::uint64_t header = numpy::write_header("npy", tensor).size();  // rejects what the file cannot hold
+  const std::uint64_t header = numpy::make_header("npy", tensor).size();  // rejects what the file cannot hold
   const std::uint64_t bytes = tensor.require("data").blob->size();
   return {{bytes}, header + bytes, true};
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
   const Tensor& tensor = require_only_tensor(model);
-  const ByteWriter header = numpy::write_header("npy", tensor);
+  const ByteWriter header = numpy::make_header("npy", tensor);
   const Blob& data = *tensor.require("data").blob;
   Meter meter(options.progress, data.size());
   output.main().write(header.bytes());

@@ -49,7 +49,7 @@ SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   }
 }
 
-// Reads the header of an array. Throws invalid_file, with the member's offset.
+// Reads the header of an array. Throws invalid_file.
 ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member) {
   ArrayMember array{member, member.name.substr(0, member.name.size() - kExtension.size()), {}, 0};
   const std::string context = "npz: " + member.name;
@@ -181,7 +181,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
       model.tensors(), [](const Tensor& tensor) -> const Blob& { return *tensor.require("data").blob; }));
   for (std::size_t i = 0; i < model.size(); ++i) {
     const Tensor& tensor = model.tensors()[i];
-    const ByteWriter header = numpy::write_header("npz", tensor);
+    const ByteWriter header = numpy::make_header("npz", tensor);
     const Blob& data = ahead[i];
     Crc32& crc32 = archive.begin_member(make_member_name(tensor), header.size() + data.size());
     sink.write(header.bytes());
@@ -198,7 +198,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
 
 // Throws unsupported for tensors that the file cannot hold.
 void require_arrays(const Model& model) {
-  for (const Tensor& tensor : model.tensors()) numpy::write_header("npz", tensor);
+  for (const Tensor& tensor : model.tensors()) numpy::make_header("npz", tensor);
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {
