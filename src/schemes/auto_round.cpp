@@ -100,7 +100,7 @@ Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
   return scheme.fold(matrix, described);
 }
 
-// Returns the warnings of GPTQ or AWQ, which get the matrices of each settings separately.
+// Returns the warnings of GPTQ or AWQ about each group of matrices with the same settings.
 std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
                                        std::span<const std::string> matrices) {
   const Storage storage = find_storage(config);

@@ -116,7 +116,7 @@ Part decode_nested_scales(const MatrixParts& matrix, const State& state, const P
   const BlobPtr small = codes.blob;
   const BlobPtr codebook = book.require("data").blob;
   const BlobPtr outer = scales.require("data").blob;
-  return compute_part(matrix, "scales", count, {&book, &scales}, [=](std::uint64_t first, std::span<float> out) {
+  return make_computed_part(matrix, "scales", count, {&book, &scales}, [=](std::uint64_t first, std::span<float> out) {
     std::vector<std::byte> bytes(out.size());
     small->read(first, bytes);
     const LoadedBlob table(codebook);
@@ -178,7 +178,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
     maxima->read(first * sizeof(float), std::as_writable_bytes(out));
     for (float& scale : out) scale /= kLargest;
   };
-  return make_signed_rows(matrix, weight, compute_f32(weight.shape[0], divide));
+  return make_signed_rows(matrix, weight, make_computed_f32(weight.shape[0], divide));
 }
 
 // Returns a warning if quant_map differs from bitsandbytes' own table for the type, because bitsandbytes uses its own

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kMarker = ".comfy_quant";
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".weight_scale"};
-constexpr std::uint64_t kMostBytes = 65536;  // the size of a module's JSON
+constexpr std::uint64_t kMostBytes = 65536;  // the most bytes of a module's JSON
 
 Attributes read_description(const MatrixParts& matrix) {
   const Tensor& tensor = matrix.require(kMarker);

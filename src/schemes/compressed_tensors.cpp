@@ -189,8 +189,8 @@ std::uint64_t find_group_columns(const Attributes& weights) {
   return number == nullptr ? 0 : *number;
 }
 
-// Returns the grid of groups along rows, whose last one may be shorter, if the configuration describes groups that fit
-// the shape of the scales. Throws invalid_file if all descriptions have groups and none fits.
+// Returns the grid of groups along rows (the last of a row may be shorter) if the configuration describes groups that
+// fit the scales. Throws invalid_file if all descriptions have groups and none fits, unsupported if several fit.
 std::optional<BlockGrid> find_group_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
                                          const Descriptions& described) {
   std::set<std::uint64_t> sizes;
@@ -288,7 +288,7 @@ BlobPtr make_plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float m
       out[i] = zero;
     }
   };
-  return make_cast_blob(name, compute_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
+  return make_cast_blob(name, make_computed_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
 }
 
 // Returns the zero points of groups as unsigned codes.

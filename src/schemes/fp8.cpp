@@ -59,7 +59,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   return f8.make_tensor(kBlock, kBlock);
 }
 
-// Makes the row of a scheme whose matrices have the parts above.
+// Makes the row of a scheme with the part kParts besides its marker, and codes of the types kCodes.
 constexpr QuantizationScheme make_scheme(std::string_view title, std::string_view method, std::string_view marker,
                                          Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config)) {
   return {.title = title,
@@ -75,10 +75,10 @@ constexpr QuantizationScheme make_scheme(std::string_view title, std::string_vie
 
 const QuantizationScheme kInverseScales = make_scheme("fp8", "fp8", ".weight_scale_inv", fold_inverse);
 const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fold_with_scales);
-// The scheme of transformers' FbgemmFp8Config: a scale for each row.
+// Has a scale for each row. Source: FbgemmFp8Config of transformers.
 const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_with_scales);
 
-// ComfyUI's scheme, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
+// No quantization_config describes this scheme of ComfyUI. Source: convert_old_quants() in comfy/utils.py.
 const QuantizationScheme kComfyUi = {
     .title = "ComfyUI scaled fp8",
     .method = "",

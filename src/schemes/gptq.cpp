@@ -66,9 +66,10 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   return all;
 }
 
+constexpr std::string_view kPacking = "packing_format";
+
 // Names the version of the format, and the key that has it. GPTQModel writes the key `checkpoint_format`; later
 // versions read `format` instead. AutoRound writes `packing_format` (auto_round.cpp).
-constexpr std::string_view kPacking = "packing_format";
 struct FormatName {
   std::string_view key;
   std::string name;

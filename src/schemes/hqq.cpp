@@ -98,7 +98,7 @@ class HqqCodes final : public Blob {
   std::uint64_t part_;
 };
 
-// Reads a setting. Integers are little-endian, of one to eight bytes.
+// Reads a setting: one little-endian integer of 1, 4 or 8 bytes.
 std::int64_t read_setting(const MatrixParts& matrix, std::string_view ending) {
   const Tensor& tensor = matrix.require(ending);
   const Part& part = matrix.require_data(tensor, {DType::u8, DType::i32, DType::i64});

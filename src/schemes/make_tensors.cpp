@@ -160,7 +160,7 @@ BlobPtr make_f32_numbers(const Tensor& tensor) {
   const BlobPtr integers = data.blob;
   return visit_integer(data.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return compute_f32(tensor.elements(), [integers](std::uint64_t first, std::span<float> out) {
+    return make_computed_f32(tensor.elements(), [integers](std::uint64_t first, std::span<float> out) {
       std::vector<std::byte> bytes(out.size() * sizeof(T));
       integers->read(first * sizeof(T), bytes);
       for (std::size_t i = 0; i < out.size(); ++i)
@@ -178,17 +178,17 @@ BlobPtr transpose_data(const Tensor& matrix) {
                                        .item_bytes = item});
 }
 
-BlobPtr compute_f32(std::uint64_t elements, MakeNumbers make) {
+BlobPtr make_computed_f32(std::uint64_t elements, MakeNumbers make) {
   return std::make_shared<ComputedBlob>(elements, std::move(make));
 }
 
-Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
-                  std::initializer_list<const Tensor*> inputs, MakeNumbers make) {
+Part make_computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                        std::initializer_list<const Tensor*> inputs, MakeNumbers make) {
   std::vector<Part> parts;
   for (const Tensor* input : inputs) parts.push_back(input->require("data"));
   return make_part(role, DType::f32,
                    add_overflow_checks(fmt::format("matrix {}: {}", matrix.name(), role),
-                                       compute_f32(elements, std::move(make)), std::move(parts)));
+                                       make_computed_f32(elements, std::move(make)), std::move(parts)));
 }
 
 float read_scalar(const Tensor& tensor) {

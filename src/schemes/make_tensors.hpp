@@ -13,8 +13,8 @@
 
 namespace poise::schemes {
 
-// Suffixes of tensors that do not concern weights: they describe how inputs, outputs, attention and the cache of keys
-// and values are quantized.
+// Tensors with these suffixes do not concern weights: they describe how inputs, outputs, attention and the cache of
+// keys and values are quantized.
 inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
     {".input_scale",      ".input_scale_ub", ".input_zero_point",  ".input_global_scale",
      ".activation_scale", ".output_scale",   ".output_zero_point", ".output_global_scale",
@@ -97,16 +97,16 @@ BlobPtr transpose_data(const Tensor& matrix);
 // Computes the float32 numbers `out`, whose first has the index `first`.
 using MakeNumbers = std::function<void(std::uint64_t first, std::span<float> out)>;
 // Makes a blob of float32 numbers that are computed when they are read.
-BlobPtr compute_f32(std::uint64_t elements, MakeNumbers make);
+BlobPtr make_computed_f32(std::uint64_t elements, MakeNumbers make);
 // Makes a part of float32 numbers that are computed from `inputs` when they are read. Reading throws unsupported if a
 // number is infinite although none of the inputs is.
-Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
-                  std::initializer_list<const Tensor*> inputs, MakeNumbers make);
+Part make_computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                        std::initializer_list<const Tensor*> inputs, MakeNumbers make);
 
 // Reads the first element of a dense floating-point tensor.
 float read_scalar(const Tensor& tensor);
 
-// Reads the first float16 numbers, at most 4096: enough to show whether all zero points are the usual one.
+// Reads the first float16 numbers, at most 4096, as a sample of zero points.
 std::vector<float> read_f16_sample(const BlobPtr& halves);
 
 // Makes a blob that repeats a number `count` times, as float16.
@@ -124,7 +124,7 @@ struct GroupParts {
   BlobPtr index = nullptr;  // u32, the group of each column (or row); null: groups of neighbours
   std::size_t axis = 1;     // 0: groups run along columns
 };
-// Makes a tensor with value = (code - zero) * scale. Throws what the layouts' checks throw.
+// Makes a tensor with value = (code - zero) * scale. Throws what MatrixParts::fail() and check_parts() throw.
 Tensor make_group_tensor(const MatrixParts& matrix, GroupParts parts);
 
 // Makes a tensor of floating-point numbers with a float32 scale for each block of [rows, columns].
@@ -178,7 +178,7 @@ Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr 
 // Makes signed codes of one byte unsigned, with zero in the middle. Requires: a dense matrix of i8.
 BlobPtr remove_sign(const Tensor& codes);
 
-// Returns the number of bits that groups use for a code of `bits` bits: 4 for 3, and 8 for 5 and 6.
+// Returns the number of bits that groups use for a code of `bits` bits: 2, 4 or 8, rounded up.
 unsigned round_bits(unsigned bits);
 
 }  // namespace poise::schemes

@@ -173,7 +173,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                    {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
                    MatrixOrder::same, stored),
                .scales = make_part("scales", factors),
-               .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, compute_zeros)});
+               .zeros = make_computed_part(matrix, "zeros", scales.elements(), {&scales, &biases}, compute_zeros)});
 }
 
 }  // namespace

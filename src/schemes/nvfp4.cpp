@@ -40,13 +40,13 @@ Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::strin
   if (!std::isfinite(number) || (divides && number == 0))
     matrix.fail(fmt::format("{} is {}, which is not a scale", global.name, number));
   const BlobPtr small = scales.require("data").blob;
-  const Part product = compute_part(matrix, "scales", scales.elements(), {&scales},
-                                    [small, number, divides](std::uint64_t first, std::span<float> out) {
-                                      std::vector<std::byte> bytes(out.size());
-                                      small->read(first, bytes);
-                                      widen(DType::f8_e4m3, bytes.data(), out);
-                                      for (float& scale : out) scale = divides ? scale / number : scale * number;
-                                    });
+  const Part product = make_computed_part(matrix, "scales", scales.elements(), {&scales},
+                                          [small, number, divides](std::uint64_t first, std::span<float> out) {
+                                            std::vector<std::byte> bytes(out.size());
+                                            small->read(first, bytes);
+                                            widen(DType::f8_e4m3, bytes.data(), out);
+                                            for (float& scale : out) scale = divides ? scale / number : scale * number;
+                                          });
   return make_block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
 }
 

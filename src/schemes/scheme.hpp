@@ -30,7 +30,7 @@ class QuantizationConfig : public Fields {
   // missing key, too.
   std::optional<std::int64_t> read_integer(std::string_view key) const;
   std::int64_t require_integer(std::string_view key) const;
-  // Returns true if the key has a value other than null, false or empty.
+  // Returns true if the key has a value other than null, false, or an empty list or object.
   bool has(std::string_view key) const;
   // Returns the lists of modules in a configuration of compressed-tensors. The first call reads them, and throws what
   // ModuleLists() throws. Thread-safe.
@@ -45,7 +45,7 @@ struct QuantizationScheme;
 // Finds the tensors of a matrix by the suffix after the matrix's name.
 class MatrixParts {
  public:
-  // The texts of a file's metadata by their keys.
+  // Maps the keys of a file's metadata to texts.
   using Texts = std::unordered_map<std::string_view, const std::string*>;
 
   // `texts` may be null. Requires: it outlives this.
@@ -75,10 +75,10 @@ class MatrixParts {
   const Texts* texts_;
 };
 
-// The quant_method of AutoRound's directories, which has several schemes.
+// Several schemes have this quant_method, that of AutoRound's directories.
 inline constexpr std::string_view kAutoRound = "auto-round";
 
-// The types of words that hold several codes, and the types of scales.
+// Words that hold several codes have one of the first types, and scales one of the second.
 inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
 
@@ -146,8 +146,8 @@ bool is_folded(const Model& model);
 // there are none, or for other schemes. Throws what fold_matrices() throws.
 std::optional<Model> merge_quantized_parts(const Model& model);
 
-// Folds ComfyUI's matrices: those of f8 with a scale_weight, if the model has the tensor scaled_fp8, and those that the
-// file describes (comfy_ui.cpp). Returns std::nullopt if there are none. Throws what fold_matrices() throws.
+// Folds ComfyUI's matrices: those of f8 with a scale_weight, if the model has the tensor scaled_fp8; otherwise those
+// that the file describes (comfy_ui.cpp). Returns std::nullopt if there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_comfy_ui(const Model& model);
 
 // Returns the model with a tensor comfy_quant for each module that ComfyUI's description names. Returns std::nullopt if
@@ -164,7 +164,7 @@ std::optional<std::string> drop_quantization(Attributes& config_json);
 
 }  // namespace poise
 
-// The rows of the table of schemes. A file's namespace has its name, so that each file may use the natural names.
+// Declares the rows of the table of schemes. Each file has a namespace, so that several may use the same natural names.
 namespace poise::schemes {
 
 namespace auto_round {

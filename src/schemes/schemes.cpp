@@ -47,7 +47,7 @@ constexpr std::size_t kMostFaults = 100;
 
 struct QuantizationKey {
   std::string_view key;
-  std::string_view method;  // default if the object has none
+  std::string_view method;  // the method if the object states none
 };
 // MLX's object has no method; its directories may have a copy under the usual key.
 constexpr std::string_view kMlxKey = "quantization";
@@ -245,7 +245,7 @@ class Folding {
   const Model& model_;
   QuantizationConfig config_;
   std::vector<const QuantizationScheme*> schemes_;
-  MatrixParts::Texts texts_;  // of the model's attributes
+  MatrixParts::Texts texts_;  // the texts among the model's attributes
   std::vector<Matrix> matrices_;
   std::map<std::string_view, std::size_t> of_tensor_;  // maps the name of a part to the index of its matrix
   std::set<std::size_t> made_;

@@ -84,14 +84,14 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& data) {
   if (zeros != nullptr) matrix.require(kZeros, {DType::i8, DType::f16, DType::bf16, DType::f32}, grid);
   const BlockGrid repeated = {.rows = grid[0], .columns = grid[1], .down = blocks.rows, .across = 1};
   const std::uint64_t groups = of_rows[0] * of_rows[1];
-  // The layout has unsigned codes.
+  // The layout's codes are unsigned, so zero points rise by 128.
   Part zero_part = make_part("zeros", DType::f16, zeros == nullptr ? repeat_f16(128, groups) : nullptr);
   if (zeros != nullptr) {
-    zero_part = compute_part(matrix, "zeros", zeros->elements(), {zeros},
-                             [numbers = make_f32_numbers(*zeros)](std::uint64_t first, std::span<float> out) {
-                               numbers->read(first * sizeof(float), std::as_writable_bytes(out));
-                               for (float& number : out) number += 128;
-                             });
+    zero_part = make_computed_part(matrix, "zeros", zeros->elements(), {zeros},
+                                   [numbers = make_f32_numbers(*zeros)](std::uint64_t first, std::span<float> out) {
+                                     numbers->read(first * sizeof(float), std::as_writable_bytes(out));
+                                     for (float& number : out) number += 128;
+                                   });
     zero_part.blob = repeat_blocks(zero_part.blob, zero_part.dtype, repeated, of_rows);
   }
   const Part& factors = scales.require("data");
@@ -166,7 +166,7 @@ Tensor fold_int4(const MatrixParts& matrix, const QuantizationConfig& data) {
        .codes = make_codes_blob({.words = codes.blob, .rows = shape[0], .columns = shape[1], .bits = 4, .add = 8},
                                 MatrixOrder::same, 4),
        .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
-       .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &zeros}, compute_zeros)});
+       .zeros = make_computed_part(matrix, "zeros", scales.elements(), {&scales, &zeros}, compute_zeros)});
 }
 
 struct TensorClass {

@@ -32,8 +32,8 @@ class NearbyScales {
   // Requires: the model outlives this.
   explicit NearbyScales(const Model& model);
 
-  // Returns a scale in the module of `tensor`, or below its name, if `tensor` is dense, has rows, and holds
-  // floating-point numbers of at most eight bits; else null.
+  // Returns a scale in the module of `tensor`, or below its name, if `tensor` is dense, has two dimensions or more, and
+  // holds floating-point numbers of at most eight bits; else null.
   const Tensor* find(const Tensor& tensor) const;
 
  private:
