@@ -1,4 +1,4 @@
-// Loads libcurl when a URL needs it. If the command were linked with its 27 libraries, these would take 4 MB, and half
+// Loads libcurl when a URL needs it. Linked into the command, libcurl with its 27 libraries would take 4 MB, and half
 // of the time in which the command starts.
 #pragma once
 

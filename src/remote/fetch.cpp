@@ -117,7 +117,7 @@ class Fetch {
       }
     }
     if (files_.empty()) throw Error(ErrorKind::not_found, "the repository has no such file", url_);
-    // Refuses such a target now, because rename() would fail only after the whole file has arrived.
+    // Refuses a target that is not a regular file now, not after the whole file has arrived.
     for (const FetchedFile& file : files_) {
       struct stat status {};
       if (::lstat(file.target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -242,7 +242,7 @@ class Fetch {
       throw Error(ErrorKind::cancelled, "the fetch was cancelled", url_);
   }
 
-  // Links the names of the snapshot to the blobs, and then writes the commit of the branch.
+  // Links the names in the snapshot to the blobs. Then writes the commit to refs/REVISION, unless they are the same.
   void link_files() {
     for (const FetchedFile& file : files_) {
       create_folders(file.link.parent_path());

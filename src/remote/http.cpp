@@ -260,7 +260,7 @@ class HttpClient::Transfer {
                                      [&] { transfer.receive_body(std::as_bytes(std::span(bytes, one * count))); });
   }
 
-  // Keeps an exception, which must not pass through libcurl because that is C. Any result but `size` ends the transfer.
+  // Keeps an exception, which must not pass through the C code of libcurl. Any result but `size` ends the transfer.
   template <typename Function>
   std::size_t catch_exceptions(std::size_t size, const Function& function) noexcept {
     try {
@@ -429,7 +429,7 @@ class HttpClient::Transfer {
   const ReceiveBytes& receive_;
   std::string url_;
   std::string validator_;
-  std::string validator_url_;  // the server that has sent the validator
+  std::string validator_url_;  // the URL from which the validator came
   std::optional<std::uint64_t> total_;
   std::uint64_t position_;  // the next byte that the caller needs
   std::uint64_t body_position_ = 0;

@@ -47,7 +47,7 @@ struct RangeRequest {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;                    // one after the last byte; the file may end before
   bool as_whole = false;                    // send no Range, because servers do not cut a text that they generate
-  std::string validator = {};               // HttpResponse::validator of an earlier reply, to be the same; empty: any
+  std::string validator = {};               // HttpResponse::validator that the reply must have; empty: any
   std::optional<std::uint64_t> total = {};  // the size that the file must have
   std::uint64_t most_whole = std::uint64_t{64} << 20;  // bytes of a file that a server without ranges may send whole
 };
@@ -68,9 +68,9 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Gets a range of a file. Continues after a cut connection. Throws io for a server that fails or cannot be reached,
-  // not_found for 404, invalid_file for a file that changed or a reply that contradicts itself, unsupported for a
-  // server that sends no ranges of a file above `most_whole` bytes. Of a smaller file, such a server sends all bytes
-  // from `begin` to the end, and the response has no range_begin. Thread-safe.
+  // not_found for status 404 and 410, invalid_file for a file that changed or a reply that contradicts itself,
+  // unsupported for a server that sends no ranges of a file above `most_whole` bytes. Of a smaller file, such a server
+  // sends all bytes from `begin` to the end, and the response has no range_begin. Thread-safe.
   HttpResponse get_range(const RangeRequest& request, const ReceiveBytes& receive) const;
   // Gets a text of at most `most_bytes`. Throws as get_range() does, and invalid_file for a longer text.
   std::string get_text(const std::string& url, std::uint64_t most_bytes) const;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kBlock = HttpSession::kBlock;
 constexpr std::uint64_t kMostRun = 16;         // the most blocks of a request
 constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead once a run has this many blocks
-constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks; threads that read forward within this distance are one reader
+constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks; threads this near to each other count as one reader
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
 constexpr std::uint64_t kMostWholeFile = std::uint64_t{64} << 20;
 
@@ -172,14 +172,15 @@ class HttpSource final : public Source {
     return block;
   }
 
-  // Claims a missing block and those after it: twice as many as before, while readers go forward. Requires: the lock.
+  // Claims a missing block and the next ones: `needed`, or twice as many as before while readers go forward. Requires:
+  // the lock.
   Run claim_run(std::uint64_t index, std::uint64_t needed) const {
     const bool goes_forward = frontier_ > 0 && index + kNear >= frontier_ && index <= frontier_ + 1;
     run_ = goes_forward ? std::min(2 * run_, kMostRun) : 1;
     return claim_blocks(index, std::min(std::max(run_, needed), kMostRun));
   }
 
-  // Adds at most `count` blocks, which this thread will get, up to the first that the cache has or to the end of the
+  // Adds at most `count` blocks, which the caller must get, up to the first that the cache has or to the end of the
   // file. Requires: the lock.
   Run claim_blocks(std::uint64_t index, std::uint64_t count) const {
     Run run{index, {}};
@@ -257,8 +258,8 @@ class HttpSource final : public Source {
     cache_.changed.notify_all();
   }
 
-  // Marks the blocks from `done` on, and removes them from the cache, so that the next read tries again. Requires: the
-  // lock.
+  // Marks the blocks from `done` on as failed, and removes them from the cache, so that the next read tries again.
+  // Requires: the lock.
   void fail_blocks(const Run& run, std::size_t done, const std::exception_ptr& failure) const {
     for (std::size_t i = done; i < run.blocks.size(); ++i) {
       run.blocks[i]->failure = failure;

@@ -17,8 +17,8 @@ namespace poise::remote {
 // Returns HF_ENDPOINT, by default https://huggingface.co, without a slash at its end.
 std::string find_endpoint();
 
-// Returns options with the user's token for the endpoint: HF_TOKEN, else the file that `hf auth login` writes. No other
-// server receives it.
+// Returns options with the user's token for the endpoint: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, or the file that `hf auth
+// login` writes. No other server receives the token.
 HttpOptions make_http_options();
 
 // Describes a file of a repository.
@@ -50,8 +50,8 @@ using HubFilesPtr = std::shared_ptr<const HubFiles>;
 
 HubFilesPtr make_hub_files(HttpSessionPtr session, HubRepository repository, std::string name);
 
-// Makes a directory of a repository's files, with that name in messages. Opening a member sends no request; its first
-// read does.
+// Makes a directory of a repository's files, with that name in messages. Opening a member of known size sends no
+// request; its first read does.
 std::unique_ptr<const Container> make_hub_directory(HubFilesPtr files, const std::string& name);
 
 }  // namespace poise::remote

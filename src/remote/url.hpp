@@ -6,7 +6,7 @@
 
 namespace poise::remote {
 
-// Returns true for a text that begins with any scheme and "://". A user may write a path that begins so as
+// Returns true for a text that begins with any scheme and "://". A user can write a path that begins in this way as
 // "./http://...".
 bool has_scheme(std::string_view text);
 
@@ -19,7 +19,7 @@ std::string find_origin(const std::string& url);
 // find_origin() would refuse.
 std::string resolve_redirect(const std::string& base, const std::string& target);
 
-// Replaces bytes that a URL's path cannot hold by %XX. Keeps slashes.
+// Replaces each byte with %XX, except ASCII letters, digits and -._~/.
 std::string escape_path(std::string_view path);
 
 // Returns the last part of a URL's path, unescaped, without the query.
