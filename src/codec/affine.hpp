@@ -45,8 +45,7 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 // was checked.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
-// Returns the faults of delta, min and max from a file as messages: "delta is nan, expected a finite number of at least
-// 0".
+// Returns faults of delta, min and max as messages: "delta is nan, expected a finite number of at least 0".
 std::vector<std::string> list_problems(const Affine& affine);
 
 }  // namespace poise

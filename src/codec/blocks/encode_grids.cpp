@@ -58,9 +58,9 @@ struct EncodedGridBlock {
   HWY_ALIGN float scales[kGroups * kMaxLanes];
   HWY_ALIGN std::int32_t scale_codes[kGroups * kMaxLanes];
 
-  HWY_INLINE Codes index(std::size_t i) const { return load(indices, i); }
-  HWY_INLINE Codes sign(std::size_t i) const { return load(signs, i); }
-  HWY_INLINE Codes scale_code(std::size_t i) const { return load(scale_codes, i); }
+  HWY_INLINE Codes get_index(std::size_t i) const { return load(indices, i); }
+  HWY_INLINE Codes get_sign(std::size_t i) const { return load(signs, i); }
+  HWY_INLINE Codes get_scale_code(std::size_t i) const { return load(scale_codes, i); }
 
   static HWY_INLINE Codes load(const std::int32_t* lanes, std::size_t i) {
     return hn::Load(Integers(), lanes + i * hn::Lanes(Floats()));
@@ -297,8 +297,9 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
     }
     if (kKind.clears_codes && !hn::AllFalse(Integers(), nothing)) {
       for (std::size_t i = 0; i < codes.kPoints; ++i)
-        codes.store(hn::IfThenZeroElse(nothing, codes.index(i)), codes.indices, i);
-      for (std::size_t i = 0; i < kEight; ++i) codes.store(hn::IfThenZeroElse(nothing, codes.sign(i)), codes.signs, i);
+        codes.store(hn::IfThenZeroElse(nothing, codes.get_index(i)), codes.indices, i);
+      for (std::size_t i = 0; i < kEight; ++i)
+        codes.store(hn::IfThenZeroElse(nothing, codes.get_sign(i)), codes.signs, i);
     }
     pack(codes, to);
   });
@@ -307,16 +308,16 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
 // Returns 32 bits of a group: four times seven signs, then the scale.
 template <typename Block>
 HWY_INLINE Codes JoinEvenSigns(const Block& block, std::size_t group) {
-  auto word = hn::ShiftLeft<28>(block.scale_code(group));
-  word = hn::Or(word, hn::ShiftLeft<21>(block.sign(4 * group + 3)));
-  word = hn::Or(word, hn::ShiftLeft<14>(block.sign(4 * group + 2)));
-  return hn::Or(word, hn::Or(hn::ShiftLeft<7>(block.sign(4 * group + 1)), block.sign(4 * group)));
+  auto word = hn::ShiftLeft<28>(block.get_scale_code(group));
+  word = hn::Or(word, hn::ShiftLeft<21>(block.get_sign(4 * group + 3)));
+  word = hn::Or(word, hn::ShiftLeft<14>(block.get_sign(4 * group + 2)));
+  return hn::Or(word, hn::Or(hn::ShiftLeft<7>(block.get_sign(4 * group + 1)), block.get_sign(4 * group)));
 }
 
 // Returns a byte with the scales of groups 2 * i and 2 * i + 1.
 template <typename Block>
 HWY_INLINE Codes JoinScales(const Block& block, std::size_t i) {
-  return hn::Or(block.scale_code(2 * i), hn::ShiftLeft<4>(block.scale_code(2 * i + 1)));
+  return hn::Or(block.get_scale_code(2 * i), hn::ShiftLeft<4>(block.get_scale_code(2 * i + 1)));
 }
 
 // Returns byte i of the high bits of indices: kBits bits, those above the lowest eight, of each of 8 / kBits indices.
@@ -325,14 +326,15 @@ HWY_INLINE Codes JoinHighBits(const Block& block, std::size_t i) {
   constexpr std::size_t kCount = 8 / kBits;
   auto byte = SetCode(0);
   for (std::size_t j = 0; j < kCount; ++j)
-    byte = hn::Or(byte, hn::ShiftLeftSame(hn::ShiftRight<8>(block.index(kCount * i + j)), static_cast<int>(kBits * j)));
+    byte = hn::Or(byte,
+                  hn::ShiftLeftSame(hn::ShiftRight<8>(block.get_index(kCount * i + j)), static_cast<int>(kBits * j)));
   return byte;
 }
 
 void EncodeIq2_Xxs(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq2Xxs, 66>(rows, out, get_iq2_xxs_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
     for (std::size_t group = 0; group < block.kGroups; ++group) {
-      StoreBytes(to, 2 + 8 * group, 4, [&](std::size_t i) HWY_ATTR { return block.index(4 * group + i); });
+      StoreBytes(to, 2 + 8 * group, 4, [&](std::size_t i) HWY_ATTR { return block.get_index(4 * group + i); });
       to.store_words(JoinEvenSigns(block, group), 6 + 8 * group);
     }
   });
@@ -340,7 +342,8 @@ void EncodeIq2_Xxs(const BlockRows& rows, std::byte* out) {
 
 void EncodeIq2_Xs(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq2Xs, 74>(rows, out, get_iq2_xs_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
-    const auto half = [&](std::size_t i) HWY_ATTR { return hn::Or(block.index(i), hn::ShiftLeft<9>(block.sign(i))); };
+    const auto half = [&](std::size_t i)
+                          HWY_ATTR { return hn::Or(block.get_index(i), hn::ShiftLeft<9>(block.get_sign(i))); };
     for (std::size_t i = 0; i < 32; i += 2) to.store_words(hn::Or(half(i), hn::ShiftLeft<16>(half(i + 1))), 2 + 2 * i);
     StoreBytes(to, 66, 8, [&](std::size_t i) HWY_ATTR { return JoinScales(block, i); });
   });
@@ -348,8 +351,8 @@ void EncodeIq2_Xs(const BlockRows& rows, std::byte* out) {
 
 void EncodeIq2_S(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq2S, 82>(rows, out, get_iq2_s_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
-    StoreBytes(to, 2, 32, [&](std::size_t i) HWY_ATTR { return block.index(i); });
-    StoreBytes(to, 34, 32, [&](std::size_t i) HWY_ATTR { return block.sign(i); });
+    StoreBytes(to, 2, 32, [&](std::size_t i) HWY_ATTR { return block.get_index(i); });
+    StoreBytes(to, 34, 32, [&](std::size_t i) HWY_ATTR { return block.get_sign(i); });
     StoreBytes(to, 66, 8, [&](std::size_t i) HWY_ATTR { return JoinHighBits<2>(block, i); });
     StoreBytes(to, 74, 8, [&](std::size_t i) HWY_ATTR { return JoinScales(block, i); });
   });
@@ -357,7 +360,7 @@ void EncodeIq2_S(const BlockRows& rows, std::byte* out) {
 
 void EncodeIq3_Xxs(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq3Xxs, 98>(rows, out, get_iq3_xxs_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
-    StoreBytes(to, 2, 64, [&](std::size_t i) HWY_ATTR { return block.index(i); });
+    StoreBytes(to, 2, 64, [&](std::size_t i) HWY_ATTR { return block.get_index(i); });
     for (std::size_t group = 0; group < block.kGroups; ++group)
       to.store_words(JoinEvenSigns(block, group), 66 + 4 * group);
   });
@@ -365,9 +368,9 @@ void EncodeIq3_Xxs(const BlockRows& rows, std::byte* out) {
 
 void EncodeIq3_S(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq3S, 110>(rows, out, get_iq3_s_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
-    StoreBytes(to, 2, 64, [&](std::size_t i) HWY_ATTR { return block.index(i); });
+    StoreBytes(to, 2, 64, [&](std::size_t i) HWY_ATTR { return block.get_index(i); });
     StoreBytes(to, 66, 8, [&](std::size_t i) HWY_ATTR { return JoinHighBits<1>(block, i); });
-    StoreBytes(to, 74, 32, [&](std::size_t i) HWY_ATTR { return block.sign(i); });
+    StoreBytes(to, 74, 32, [&](std::size_t i) HWY_ATTR { return block.get_sign(i); });
     StoreBytes(to, 106, 4, [&](std::size_t i) HWY_ATTR { return JoinScales(block, i); });
   });
 }

@@ -218,12 +218,14 @@ struct TernaryGroup {
   Codes minus;  // bit i is set if an eighth is subtracted from the i-th eight numbers
   HWY_ALIGN std::uint32_t points[kPoints * kMaxLanes];
 
-  HWY_INLINE hn::Vec<Words> point(std::size_t p) const { return hn::Load(Words(), points + p * hn::Lanes(Floats())); }
-  HWY_INLINE Codes index(std::size_t p) const { return GetIndex(point(p)); }
+  HWY_INLINE hn::Vec<Words> get_point(std::size_t p) const {
+    return hn::Load(Words(), points + p * hn::Lanes(Floats()));
+  }
+  HWY_INLINE Codes get_index(std::size_t p) const { return GetIndex(get_point(p)); }
 
   // Returns the number that the codes of element i stand for, before scaling.
   HWY_INLINE Numbers look_up_number(std::size_t i) const {
-    return LookUpLevel(IsSet(minus, 1 << (i / 8)), GetLevel<3>(point(i / 8), i % 8));
+    return LookUpLevel(IsSet(minus, 1 << (i / 8)), GetLevel<3>(get_point(i / 8), i % 8));
   }
 
   HWY_INLINE TernaryGroup(const GridNeighbours& grid, const float* x, const SortedGroup<kSize>& group, float least,
@@ -276,8 +278,8 @@ struct TernaryGroup {
 
   // Computes the scale again if a point differs from the split.
   HWY_INLINE void refit(const float* x, const SortedGroup<kSize>& group, Choice something) {
-    auto any_off = point(0);
-    for (std::size_t p = 1; p < kPoints; ++p) any_off = hn::Or(any_off, point(p));
+    auto any_off = get_point(0);
+    for (std::size_t p = 1; p < kPoints; ++p) any_off = hn::Or(any_off, get_point(p));
     const auto off = hn::Ne(hn::And(any_off, hn::Set(Words(), kOffGrid)), hn::Zero(Words()));
     auto products = Zero();
     auto squares = Zero();
@@ -325,10 +327,10 @@ void EncodeIq1_S(const BlockRows& rows, std::byte* out) {
       Split best(sorted.peak);
       TrySplitsOfOneSign(sorted, Group::kAllMinus, best);
       const Group group(grid, x, sorted, 1e-12F, best);
-      StoreBytes(to, 2 + 4 * g, 4, [&](std::size_t p) HWY_ATTR { return group.index(p); });
+      StoreBytes(to, 2 + 4 * g, 4, [&](std::size_t p) HWY_ATTR { return group.get_index(p); });
       auto bits = hn::ShiftLeft<15>(hn::And(group.minus, SetCode(1)));
       for (std::size_t p = 0; p < Group::kPoints; ++p)
-        bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<8>(group.index(p)), static_cast<int>(3 * p)));
+        bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<8>(group.get_index(p)), static_cast<int>(3 * p)));
       hn::Store(bits, Integers(), high + g * lanes);
       StoreAt(group.scale, scales, g);
       largest = hn::IfThenElse(hn::Gt(largest, group.scale), largest, group.scale);
@@ -369,12 +371,13 @@ void EncodeIq1_M(const BlockRows& rows, std::byte* out) {
       Split best(sorted.peak);
       TrySplitsOfTwoSigns(sorted, best);
       const Group group(grid, x, sorted, 1e-7F, best);
-      for (std::size_t p = 0; p < 2; ++p) to.store_bytes(group.index(p), 2 * g + p);
+      for (std::size_t p = 0; p < 2; ++p) to.store_bytes(group.get_index(p), 2 * g + p);
       for (std::size_t i = 0; i < kGroup; ++i) {
         StoreAt(group.look_up_number(i), numbers, kGroup * g + i);
         StoreAt(LoadAt(sorted.weights, i), weights, kGroup * g + i);
       }
-      const auto both = hn::Or(hn::ShiftRight<8>(group.index(0)), hn::ShiftLeft<4>(hn::ShiftRight<8>(group.index(1))));
+      const auto both =
+          hn::Or(hn::ShiftRight<8>(group.get_index(0)), hn::ShiftLeft<4>(hn::ShiftRight<8>(group.get_index(1))));
       hn::Store(both, Integers(), high + g * lanes);
       hn::Store(hn::Or(hn::ShiftLeft<3>(hn::And(group.minus, SetCode(1))),
                        hn::ShiftLeft<6>(hn::And(group.minus, SetCode(2)))),
