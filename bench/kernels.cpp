@@ -147,7 +147,7 @@ void attend_to_context(benchmark::State& state, poise::CacheType type) {
     benchmark::DoNotOptimize(out.data());
   }
   const std::size_t bytes =
-      kLayers * 2 * heads.kv_count * cache.type().block_bytes(heads.size) * kContext / poise::kBlockPositions;
+      kLayers * 2 * heads.kv_count * cache.type().count_block_bytes(heads.size) * kContext / poise::kBlockPositions;
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(count * bytes));
 }
 BENCHMARK_CAPTURE(attend_to_context, f32, poise::CacheType::f32)->Arg(1)->Arg(64)->UseRealTime();
@@ -212,7 +212,7 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
     fill_weights(weights, type);
   }
   const std::size_t row_bytes =
-      poise::measure_elements({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
+      poise::count_element_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
   const auto threads = static_cast<std::size_t>(state.threads());
   const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
   const std::vector<std::byte> groups(rows * kColumns / kGroup * 2, std::byte{0x11});

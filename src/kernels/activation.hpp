@@ -26,7 +26,7 @@ void gate_with_gelu(float* gate, const float* up, std::size_t count);
 void apply_relu(float* x, std::size_t count);
 void gate_with_relu(float* gate, const float* up, std::size_t count);
 
-// The constants of apply_clamped_swiglu().
+// apply_clamped_swiglu() uses these constants.
 inline constexpr float kClampedLimit = 7.0F;
 inline constexpr float kClampedGain = 1.702F;
 // Computes, for gpt-oss, gate[i] = g / (1 + exp(-1.702 g)) * (u + 1), where g is gate[i] limited to at most 7 and u is

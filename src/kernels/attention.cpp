@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the largest of `count` numbers. Ignores a NaN or returns it. Requires: count > 0.
+// Returns the largest of `count` numbers. May ignore a NaN, or return it. Requires: count > 0.
 float FindLargest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);

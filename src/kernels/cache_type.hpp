@@ -28,8 +28,8 @@ inline constexpr std::size_t kQueriesTogether = 8;
 
 // Computes in place exp(scale * scores[i] - max). `sink` is a learned score without a value, or null; `max` is the
 // largest of all scale * scores[i] and of the sink. Returns the sum of the results and of exp(sink - max), or NaN if a
-// score is NaN or +infinity. 64 scores of -infinity that begin at a multiple of 64 do not change the sum. Requires:
-// scale > 0.
+// score is NaN or `max` is infinite. 64 scores of -infinity that begin at a multiple of 64 do not change the sum.
+// Requires: scale > 0.
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink);
 
 // Computes in place the softmax: exp(scores[i] - max), divided by the sum of these. If a score is NaN or +infinity, all
@@ -73,12 +73,12 @@ struct CacheTypeRow {
   std::size_t (*encode)(const float* numbers, std::size_t size, std::byte* codes, float* scales);
   const CacheKernels& (*kernels)();  // returns the kernels for the running processor
 
-  std::size_t code_bytes() const { return info(code).bits / 8; }
+  std::size_t count_code_bytes() const { return info(code).bits / 8; }
   // Returns how many scales a head of `size` numbers has.
   std::size_t count_scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
   // Returns how many bytes kBlockPositions heads of `size` numbers take, with their scales: a multiple of 64.
-  std::size_t block_bytes(std::size_t size) const {
-    return kBlockPositions * (size * code_bytes() + count_scales(size) * sizeof(float));
+  std::size_t count_block_bytes(std::size_t size) const {
+    return kBlockPositions * (size * count_code_bytes() + count_scales(size) * sizeof(float));
   }
 };
 

@@ -33,8 +33,8 @@ HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
 }
 
 // Each of these structs reads the blocks of one cache type. Keys::load() returns element e of the keys at positions
-// `at`, at + 1, ... Elements [e, find_group_end(e)) share a scale, and Keys::add() adds the sum of their products,
-// times the scale, to `sum`. make_values() returns a loader for AddWeightedRows().
+// `at`, at + 1, ... Elements [e, find_group_end(e)) share a scale, and Keys::add_scaled() adds the sum of their
+// products, times the scale, to `sum`. make_values() returns a loader for AddWeightedRows().
 struct F32Blocks {
   struct Keys {
     const float* data;
@@ -94,7 +94,7 @@ struct Q8Blocks {
         : codes(reinterpret_cast<const std::int8_t*>(block)), scales(Q8Blocks::find_scales(block, size)) {}
     HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(codes + e * kBlockPositions + at); }
     static std::size_t find_group_end(std::size_t e, std::size_t size) { return std::min(size, e + kCodeGroup); }
-    // Returns the sum plus the products of a group, times its scales.
+    // Returns `sum` plus the products of a group times its scales.
     template <typename V>
     HWY_INLINE V add_scaled(std::size_t e, std::size_t at, V products, V sum) const {
       return hn::MulAdd(products, Load(scales + e / kCodeGroup * kBlockPositions + at), sum);
@@ -124,8 +124,8 @@ struct Q8Blocks {
   }
 };
 
-// How many vectors of keys ScoreBlock() multiplies by kCount queries at a time. At least four independent sums hide the
-// latency of MulAdd().
+// ScoreBlock() multiplies this number of vectors of keys by kCount queries at a time. At least four independent sums
+// hide the latency of MulAdd().
 template <std::size_t kCount>
 constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
 
@@ -253,7 +253,7 @@ const CacheKernels& GetF32Cache() { return GetKernelsFor<F32Blocks>(); }
 const CacheKernels& GetF16Cache() { return GetKernelsFor<F16Blocks>(); }
 const CacheKernels& GetQ8Cache() { return GetKernelsFor<Q8Blocks>(); }
 
-// Encodes at most kCodeGroup numbers, padded with zeros.
+// Encodes a group of kCodeGroup numbers. Callers pad a shorter one with zeros.
 HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* scale) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Zero(Floats());

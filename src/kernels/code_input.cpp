@@ -57,7 +57,7 @@ HWY_INLINE RoundedStep ConvertStep(const float* x, const CodeLayout& layout, std
 template <PanelIntegers kIntegers>
 void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   const CodeLayout& layout = panels.layout;
-  const std::size_t step_bytes = layout.step_bytes();
+  const std::size_t step_bytes = layout.count_step_bytes();
   for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
     const std::size_t steps = layout.count_steps(block);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
@@ -68,7 +68,7 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
         const RoundedStep rounded = ConvertStep<kIntegers>(from, layout, lane, to);
         const std::int32_t start = -layout.offset * rounded.sum;
         const float sum = rounded.scale * static_cast<float>(rounded.sum);
-        std::byte* const factors = to + layout.integer_bytes() + 4 * lane;
+        std::byte* const factors = to + layout.count_integer_bytes() + 4 * lane;
         std::memcpy(factors, &start, 4);
         std::memcpy(factors + 4 * kCodeTokens, &rounded.scale, 4);
         std::memcpy(factors + 8 * kCodeTokens, &sum, 4);
@@ -77,7 +77,7 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   }
 }
 
-// Requires: the part begins with a multiple of kCodeTokens.
+// Requires: part.tokens.first is a multiple of kCodeTokens.
 void ConvertToPanels(const InputPart& part, KernelInput::Panels& panels) {
   switch (panels.layout.integers) {
     case PanelIntegers::bytes: return ConvertSteps<PanelIntegers::bytes>(part, panels);

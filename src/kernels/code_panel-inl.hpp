@@ -101,7 +101,7 @@ struct CodeWriter {
 #endif
 };
 
-// Stores the scales and minimums that Type::pass_factors() computes, for four rows of each group of columns.
+// Stores the scales and minimums that Type::pass_factors() computes: those of four rows, for each group of columns.
 struct FactorTable {
   float (*scales)[4];
   float (*mins)[4];
@@ -114,7 +114,7 @@ struct FactorTable {
   HWY_INLINE void accept_min(D floats, std::size_t i, hn::Vec<D> factors) {
     hn::StoreU(factors, floats, mins[i]);
   }
-  HWY_INLINE void rescale(std::size_t) {}
+  HWY_INLINE void accept_written_scales(std::size_t) {}
 };
 
 // Stores the scales and minimums of super blocks (256 codes): a scale is a byte times a float16 number of the block.

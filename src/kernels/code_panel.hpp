@@ -18,11 +18,11 @@
 
 namespace poise {
 
-inline constexpr std::size_t kCodeRows = 32;    // rows in a panel
-inline constexpr std::size_t kCodeTokens = 8;   // tokens whose x is interleaved
-inline constexpr std::size_t kCodeBlock = 512;  // columns of a panel, at most
-inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
-inline constexpr std::size_t kMostStep = 128;
+inline constexpr std::size_t kCodeRows = 32;        // rows in a panel
+inline constexpr std::size_t kCodeTokens = 8;       // tokens whose x is interleaved
+inline constexpr std::size_t kCodeBlock = 512;      // columns of a panel, at most
+inline constexpr std::size_t kLeastStep = 16;       // columns of a step, at least
+inline constexpr std::size_t kMostStep = 128;       // at most, unless CodeLayout::tiled
 inline constexpr std::size_t kMostTiledStep = 256;  // the limit of a matrix unit: 32 bits hold 256 * 255 * 32639
 inline constexpr std::size_t kMostRoundedStep = 64;
 inline constexpr std::int32_t kLargestRounded = 5792;  // 32 bits hold 64 * 5792 * 5792
@@ -53,7 +53,7 @@ struct CodePart {
   float* scales;                // [count / step, kCodeRows]
   float* mins;                  // the same shape: the numbers added to code * scale
   std::size_t row_bytes = 0;    // 0: the order for vectors
-  void (*between)() = nullptr;  // called after every kLargestBlock columns or so, unless it is null
+  void (*between)() = nullptr;  // called about once for every kLargestBlock columns; null: not called
 };
 
 // Describes blocks with codes of four bits, in which 32 columns share a scale. If `together` is 16, the low halves of
@@ -93,15 +93,15 @@ struct CodeLayout {
   //   words          int16 [step / 4, 2, kCodeTokens, 2]: columns 0 and 2 of each four, then columns 1 and 3
   //   words, tiled   [2, kCodeTokens, step]: the upper bytes, then the lower bytes
   //   rounded        int16 [step / 2, kCodeTokens, 2]
-  std::size_t integer_bytes() const { return (integers == PanelIntegers::bytes ? 1 : 2) * step * kCodeTokens; }
+  std::size_t count_integer_bytes() const { return (integers == PanelIntegers::bytes ? 1 : 2) * step * kCodeTokens; }
   // Returns how many bytes a row has in a step of a panel for vectors.
-  std::size_t row_bytes() const { return (integers == PanelIntegers::rounded ? 2 : 1) * step; }
+  std::size_t count_row_bytes() const { return (integers == PanelIntegers::rounded ? 2 : 1) * step; }
   // Returns the largest number of columns of a panel. Rounded numbers take two bytes, so their panels have half as many
   // columns in the same memory.
   std::size_t block_columns() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
   // Returns how many bytes a step of kCodeTokens tokens has. After the integers come three arrays with a number of 32
   // bits for each token: -offset * (the sum of its integers), their scale, and scale * sum. Padding comes last.
-  std::size_t step_bytes() const { return integer_bytes() + 128; }
+  std::size_t count_step_bytes() const { return count_integer_bytes() + 128; }
   std::size_t count_groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
   std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }
   std::size_t count_steps(std::size_t b) const {
@@ -110,7 +110,7 @@ struct CodeLayout {
   }
   // Returns the byte offset of a block of columns for the g-th group of kCodeTokens tokens.
   std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
-    return (b * count_groups(tokens) * (block_columns() / step) + g * count_steps(b)) * step_bytes();
+    return (b * count_groups(tokens) * (block_columns() / step) + g * count_steps(b)) * count_step_bytes();
   }
 };
 

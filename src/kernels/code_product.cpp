@@ -181,7 +181,7 @@ struct InPairs {
 };
 
 // Adds the sums of products of a step, times their scales, to a vector of sums. `factors` are the numbers after the
-// integers of a token (CodeLayout::step_bytes()).
+// integers of a token (CodeLayout::count_step_bytes()).
 template <bool kMins>
 HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const float* mins, const std::byte* factors,
                         hn::Vec<Floats> sum) {
@@ -329,7 +329,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
                            panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {
         multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.get_group(g, b), steps,
-                  layout.row_bytes(), layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
+                  layout.count_row_bytes(), layout.count_step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
                  std::min(kCodeTokens, tokens - g * kCodeTokens));
       }
     }

@@ -40,8 +40,8 @@ KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens
   return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
-// With Precision::exact, two or more tokens always use the kernels for many tokens, so that the number of tokens does
-// not change the result of one.
+// With Precision::exact, two or more tokens always use the kernels for many tokens, so that a result does not
+// change at kFewTokens.
 bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;

@@ -97,9 +97,9 @@ struct Panel {
 // Prefetches a block of columns, which begins with `column`, of rows [first, first + count).
 void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t count, std::size_t column) {
   constexpr std::size_t kLine = 64;
-  const std::uint64_t bytes = measure_elements(matrix, std::min(kBlock, matrix.columns - column));
+  const std::uint64_t bytes = count_element_bytes(matrix, std::min(kBlock, matrix.columns - column));
   for (std::size_t r = first; r < first + count; ++r) {
-    const std::byte* const row = matrix.data + measure_elements(matrix, r * matrix.columns + column);
+    const std::byte* const row = matrix.data + count_element_bytes(matrix, r * matrix.columns + column);
     for (std::uint64_t i = 0; i < bytes; i += kLine) hwy::Prefetch(row + i);
   }
 }

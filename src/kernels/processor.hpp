@@ -24,7 +24,7 @@ inline ProcessorFeatures& get_processor_features() {
 inline bool has_vnni() { return get_processor_features().vnni; }
 inline bool has_bfloat16() { return get_processor_features().bfloat16; }
 // Lets tests switch a feature off and on again. Requires: the processor has the feature if `on` is true.
-inline void choose_vnni(bool on) { get_processor_features().vnni = on; }
-inline void choose_bfloat16(bool on) { get_processor_features().bfloat16 = on; }
+inline void set_vnni(bool on) { get_processor_features().vnni = on; }
+inline void set_bfloat16(bool on) { get_processor_features().bfloat16 = on; }
 
 }  // namespace poise

@@ -27,7 +27,7 @@ void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count,
   decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
 }
 
-std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements) {
+std::uint64_t count_element_bytes(const StoredRows& matrix, std::uint64_t elements) {
   if (matrix.blocks != nullptr) return elements / matrix.blocks->elements * matrix.blocks->bytes;
   const std::uint64_t bits = find_stored_type(matrix).bits;
   return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);

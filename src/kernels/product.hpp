@@ -181,7 +181,7 @@ class KernelInput {
 
     // Returns the factors of a group's integers. Requires: layout.parts is 0.
     const CodeFactors& get_factors(std::size_t g, std::size_t block) const {
-      return *reinterpret_cast<const CodeFactors*>(get_group(g, block) + layout.number_bytes(block));
+      return *reinterpret_cast<const CodeFactors*>(get_group(g, block) + layout.count_number_bytes(block));
     }
   };
 

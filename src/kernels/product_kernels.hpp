@@ -30,8 +30,8 @@ struct DecodedPart {
 
 void decode_part(const StoredRows& matrix, const DecodedPart& part);
 
-// Calls visit(rows, r, count) with rows r to r + count of [first, last) as float32, four at a time. Requires: visit()
-// decodes no rows itself.
+// Calls visit(rows, r, count) with rows [r, r + count) of [first, last) as float32, at most four at a time. Requires:
+// visit() does not call visit_float_rows().
 template <typename Visit>
 void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
   constexpr std::size_t kRows = 4;
@@ -51,7 +51,7 @@ void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t l
 // for infinities and NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
-// The largest number of rows that float32 products of few tokens multiply together. If x does not fit the first-level
+// Float32 products of few tokens multiply at most this number of rows together. If x does not fit the first-level
 // cache, a block of x is multiplied by more rows while it is there.
 inline constexpr std::size_t kRowsOfFew = 16;  // for more than two tokens
 constexpr std::size_t choose_rows_for_few_tokens(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
@@ -80,7 +80,7 @@ struct FewFloats {
   std::size_t tokens;
 };
 
-// The type of functions that do the work of multiply_rows() for few tokens.
+// Functions of this type do the work of multiply_rows() for few tokens.
 template <class Input>
 using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
                              std::size_t stride);

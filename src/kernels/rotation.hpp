@@ -21,7 +21,7 @@ class Rotation {
   // is not smaller than that.
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
-  // Computes the cosines and sines for positions [position, position + tokens).
+  // Computes the cosines and sines, times `factor`, for positions [position, position + tokens).
   void compute_angles(std::size_t position, std::size_t tokens, Angles& angles) const;
 
   // Rotates the `heads` heads at x, in place, by the angles of the t-th of the positions in `angles`.

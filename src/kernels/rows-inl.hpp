@@ -174,7 +174,7 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
 // Returns element i of packed nibbles.
 HWY_INLINE unsigned GetNibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
 
-// Returns a vector of packed nibbles, one a byte, from element i on. Requires: i is even, or vectors have one lane.
+// Unpacks nibbles of a row from element i on to a vector, one a byte. Requires: i is even, or vectors have one lane.
 HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const hn::Rebind<std::uint8_t, Floats> codes;
 #if HWY_TARGET == HWY_SCALAR

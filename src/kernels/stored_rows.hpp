@@ -31,8 +31,8 @@ enum class Storage : std::uint8_t {
   group4,  // the same, two codes a byte, the even element in the low nibble
   mx4,     // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0), the scale of
            // each group of 32
-  // Numbers with float32 scales and, perhaps, zero points: (number - zero) * scale. StoredRows::scale_rows rows share
-  // those of their groups of columns.
+  // Numbers with float32 scales and, perhaps, zero points: (number - zero) * scale. A scale belongs to a group of
+  // columns of StoredRows::scale_rows rows.
   scaled8,         // unsigned codes
   scaled4,         // the same, two codes a byte, the even element in the low nibble
   codebook4,       // indices into a table of 16 numbers, two a byte in the same order
@@ -46,7 +46,8 @@ enum class Storage : std::uint8_t {
 };
 
 // Refers to a matrix whose rows are stored one after the other, without gaps. Integer codes stand for code * scale +
-// offset. No group crosses rows. The size of groups divides the number of columns; both are multiples of 16.
+// offset. No group crosses rows. If there are groups, their size and the number of columns are multiples of 16; the
+// size divides the number, unless scales are float32.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;
@@ -72,9 +73,9 @@ struct InputPart {
 };
 
 // Returns how many bytes `elements` elements take, without separate scales. Requires: they are whole blocks.
-std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements);
+std::uint64_t count_element_bytes(const StoredRows& matrix, std::uint64_t elements);
 
-// Returns the bytes of each separate scale of the matrix, or 0 if it has none.
+// Returns how many bytes a separate scale of the matrix takes; 0 if it has none.
 std::size_t measure_scale(const StoredRows& matrix);
 
 // Decodes rows [first, first + count) to float32: out [count, columns].

@@ -24,7 +24,7 @@ void ConvertToTileIntegers(const InputPart&, KernelInput::Tiles&) {}
 // Sums of a block are exact (tile_layout.hpp).
 static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
-// Requires: the part begins with a multiple of kTileTokens. The numbers of missing tokens do not matter.
+// Requires: part.tokens.first is a multiple of kTileTokens. The numbers of missing tokens do not matter.
 void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
   const TileLayout& layout = tiles.layout;
   alignas(64) std::int8_t upper[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};
@@ -35,7 +35,7 @@ void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
     const float* const x = part.x + (b - part.blocks.first) * kTileCodeBlock;
     for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
       std::byte* const group = tiles.numbers.data() + layout.find_offset(g / kTileTokens, b, tiles.tokens);
-      auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.number_bytes(b));
+      auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.count_number_bytes(b));
       for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
         const RoundedStep rounded = RoundStep<true>(x + (g + t) * part.stride, count, upper[t], lower[t]);
         std::fill(upper[t] + count, upper[t] + columns, std::int8_t{0});

@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// The largest number of columns in a panel of weights, which fills half of the first-level cache; the other half is for
-// x.
+// A panel of weights has at most this number of columns, so that it fills half of the first-level cache. The other half
+// is for x.
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
 inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 
@@ -35,17 +35,17 @@ struct TileLayout {
 
   // Returns how many bytes the numbers of kTileTokens tokens in a block take: parts [parts, columns / 2, kTileTokens,
   // 2], or integers [2, columns / 4, kTileTokens, 4], the upper bytes first.
-  std::size_t number_bytes(std::size_t b) const {
+  std::size_t count_number_bytes(std::size_t b) const {
     return (parts == 0 ? 2 : 2 * parts) * count_columns(b) * kTileTokens;
   }
   // Returns how many bytes a group of tokens has in a block. CodeFactors follow integers.
-  std::size_t group_bytes(std::size_t b) const;
+  std::size_t count_group_bytes(std::size_t b) const;
   // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
   // all.
   std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
-    const std::size_t before = b == 0 ? 0 : b * count_groups(tokens) * group_bytes(0);
-    if (b < blocks()) return before + g * group_bytes(b);
-    return before - count_groups(tokens) * (group_bytes(0) - group_bytes(b - 1));
+    const std::size_t before = b == 0 ? 0 : b * count_groups(tokens) * count_group_bytes(0);
+    if (b < blocks()) return before + g * count_group_bytes(b);
+    return before - count_groups(tokens) * (count_group_bytes(0) - count_group_bytes(b - 1));
   }
 };
 
@@ -56,8 +56,8 @@ struct CodeFactors {
   float sums[kTileTokens];  // sums of the integers, times the scale
 };
 
-inline std::size_t TileLayout::group_bytes(std::size_t b) const {
-  return number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
+inline std::size_t TileLayout::count_group_bytes(std::size_t b) const {
+  return count_number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
 }
 
 // Returns the layout for a matrix. If x is integers, sums of products in a block are exact: 32 bits hold kTileCodeBlock

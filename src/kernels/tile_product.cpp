@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// The distance from a row of a panel to the next: in bfloat16 numbers, and in bytes (codes take a byte each).
+// Rows of a panel are this far apart: in bfloat16 numbers, and in bytes (codes take a byte each).
 constexpr std::size_t kRowStride = find_tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
 static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
@@ -26,8 +26,8 @@ struct TileWeights {
   }
   bool are_codes() const { return form == TileForm::codes; }
   std::size_t block_columns() const { return are_codes() ? kTileCodeBlock : kTileBlock; }  // columns of a panel
-  std::size_t parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
-  std::size_t parts_of_x() const {
+  std::size_t count_parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
+  std::size_t count_parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
   }
   // Returns the number that is subtracted from each code: no code is then larger than 128.
@@ -81,14 +81,14 @@ class TilePanel {
     for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = parts_.data() + p * kNumbers + place * kRowStride;
     if (weights.kernels.split != nullptr) {
       weights.kernels.split(weights.matrix, {row, column, count, places});
-      for (std::size_t p = 0; p < weights.parts(); ++p) pad(places[p], count);
+      for (std::size_t p = 0; p < weights.count_parts(); ++p) pad(places[p], count);
       return;
     }
     alignas(64) float numbers[kTileBlock];
     weights.kernels.decode(weights.matrix, {row, row + 1, column, count, numbers, kTileBlock});
     const std::size_t columns = round_up_to_tiles(count);
     std::fill(numbers + count, numbers + columns, 0.0F);
-    split_floats(numbers, columns, std::span(places).first(weights.parts()));
+    split_floats(numbers, columns, std::span(places).first(weights.count_parts()));
   }
 
   AlignedVector<std::uint8_t> codes_ = AlignedVector<std::uint8_t>(kTileRows * kRowBytes);  // [kTileRows, kRowBytes]
@@ -115,12 +115,12 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
   const TileLayout& layout = in.layout;
   TileBlock tiles = {.stride = kRowStride,
                      .groups = TileLayout::count_groups(in.tokens),
-                     .step = layout.group_bytes(block) / sizeof(std::uint16_t),
+                     .step = layout.count_group_bytes(block) / sizeof(std::uint16_t),
                      .columns = layout.count_columns(block),
                      .is_first = block == 0};
   const auto* const x = reinterpret_cast<const std::uint16_t*>(in.get_group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
-  for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
+  for (std::size_t p = 0; p < weights.count_parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
 }
 
@@ -190,9 +190,9 @@ class TiledRows {
     }
   }
 
-  // Prefetches the panel that multiply_together() loads after the one of `row` and `block`: usually that of the next
-  // rows; after the last of `rows`, that of the first of them and the next block of columns; after the last block, that
-  // of the rows that follow `rows`.
+  // Prefetches the panel that multiply_together() loads after the one of `row` and `block`. Usually it has the next
+  // rows. After the last of `rows`, it has the first of them and the next block of columns. After the last block, it
+  // has the rows that follow `rows`.
   static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t row, std::size_t block) {
     const StoredRows& matrix = weights.matrix;
     std::size_t column = block * weights.block_columns();
@@ -204,9 +204,9 @@ class TiledRows {
       first = rows.last;
       column = 0;
     }
-    const std::uint64_t row_bytes = measure_elements(matrix, matrix.columns);
-    const std::uint64_t bytes = measure_elements(matrix, std::min(weights.block_columns(), matrix.columns - column));
-    const std::byte* at = matrix.data + measure_elements(matrix, first * matrix.columns + column);
+    const std::uint64_t row_bytes = count_element_bytes(matrix, matrix.columns);
+    const std::uint64_t bytes = count_element_bytes(matrix, std::min(weights.block_columns(), matrix.columns - column));
+    const std::byte* at = matrix.data + count_element_bytes(matrix, first * matrix.columns + column);
     for (std::size_t r = 0; r < kTileRows; ++r, at += row_bytes) {
       if (r % 16 == 0) keep_tiles_awake();
       for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
@@ -225,7 +225,7 @@ class TiledRows {
 
 TileLayout make_tile_layout(const StoredRows& matrix) {
   const TileWeights weights(matrix);
-  return {matrix.columns, weights.parts_of_x(), weights.are_codes() ? weights.offset() : 0};
+  return {matrix.columns, weights.count_parts_of_x(), weights.are_codes() ? weights.offset() : 0};
 }
 
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,

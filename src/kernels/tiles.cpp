@@ -21,8 +21,8 @@ static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * 
 constexpr std::size_t kSumsOfTile = kRowsOfTile * kSumsOfRow;
 static_assert(kTileSums == 2 * kSumsOfTile);
 
-// Describes a pair to multiply: a part of the weights and a part of x. If both have three parts, the table has the
-// pairs, smallest products first.
+// Describes a pair to multiply: a part of the weights and a part of x. If both have three parts, kPairsOfThree
+// has the pairs, smallest products first.
 struct TilePair {
   std::size_t weights;
   std::size_t x;
@@ -91,22 +91,22 @@ struct NumberTiles {
 
   POISE_AMX void begin_sums(const float* sums) const {
     begin<0>(sums);
-    begin<1>(sums + lower_offset());
+    begin<1>(sums + find_lower_offset());
     if constexpr (kWide) {
       begin<2>(sums + block.group_step);
-      begin<3>(sums + block.group_step + lower_offset());
+      begin<3>(sums + block.group_step + find_lower_offset());
     }
   }
   // Stores the sums, and begins those of the next tokens. Each tile is loaded again right after it is stored.
   POISE_AMX void end_sums(float* sums, const float* next) const {
     end<0>(sums, next, 0);
     if constexpr (kWide) end<2>(sums, next, block.group_step);
-    end<1>(sums, next, lower_offset());
-    if constexpr (kWide) end<3>(sums, next, block.group_step + lower_offset());
+    end<1>(sums, next, find_lower_offset());
+    if constexpr (kWide) end<3>(sums, next, block.group_step + find_lower_offset());
   }
 
  private:
-  // Adds the products where weights and x have one part.
+  // Adds the products of one part of the weights and one part of x.
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
@@ -120,7 +120,7 @@ struct NumberTiles {
   }
 
   // Returns the distance, in float32 numbers, from the sums of the upper rows to those of the lower rows.
-  POISE_AMX std::size_t lower_offset() const { return kRowsOfTile * block.row_step; }
+  POISE_AMX std::size_t find_lower_offset() const { return kRowsOfTile * block.row_step; }
 
   template <int kTile>
   POISE_AMX void begin(const float* sums) const {

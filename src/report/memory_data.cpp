@@ -71,7 +71,7 @@ Attributes describe_memory(const Model& model) {
   Value::Array types;
   for (const CacheTypeRow& type : list_cache_types()) {
     // A layer stores the keys and values of kBlockPositions positions in this number of bytes.
-    const std::uint64_t bytes = 2 * plan->kv_heads * type.block_bytes(plan->head_size);
+    const std::uint64_t bytes = 2 * plan->kv_heads * type.count_block_bytes(plan->head_size);
     types.push_back(Attributes{{"type", std::string(type.name)}, {"block_bytes", bytes}});
   }
   data.set("block", std::uint64_t{kBlockPositions});

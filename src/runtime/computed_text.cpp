@@ -48,7 +48,9 @@ constexpr CachedPart kCachedParts[] = {{"keys", Cached::keys, false},
 class CachedRow {
  public:
   explicit CachedRow(const KvCache& cache)
-      : code_(cache.type().code), codes_(cache.width() * cache.type().code_bytes()), scales_(cache.count_scales()) {}
+      : code_(cache.type().code),
+        codes_(cache.width() * cache.type().count_code_bytes()),
+        scales_(cache.count_scales()) {}
 
   std::byte* codes() { return codes_.data(); }
   float* scales() { return scales_.data(); }

@@ -41,7 +41,7 @@ void gather(const std::byte* block, const Places& from, std::size_t count, std::
 // Calls `f` with an unsigned integer that is as wide as the codes of the type.
 template <typename F>
 void visit_code(const CacheTypeRow& type, const F& f) {
-  switch (type.code_bytes()) {
+  switch (type.count_code_bytes()) {
     case 1: return f(std::uint8_t());
     case 2: return f(std::uint16_t());
     default: return f(std::uint32_t());
@@ -54,7 +54,7 @@ KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std
                  const std::optional<IndexRange>& held)
     : type_(&find_cache_type_row(type)),
       heads_(heads),
-      block_bytes_(type_->block_bytes(heads.size)),
+      block_bytes_(type_->count_block_bytes(heads.size)),
       held_(held.value_or(IndexRange{0, positions.size()})) {
   for (const std::size_t count : positions) layers_.push_back({.capacity = round_up_to_blocks(count)});
 }
@@ -95,12 +95,13 @@ void KvCache::encode_and_store(std::size_t layer, std::size_t position, const fl
 void KvCache::encode_and_store(Cached what, std::size_t layer, std::size_t position, const float* numbers) {
   thread_local std::vector<std::byte> codes;
   thread_local std::vector<float> scales;
-  codes.resize(std::max(codes.size(), width() * type_->code_bytes()));
+  codes.resize(std::max(codes.size(), width() * type_->count_code_bytes()));
   scales.resize(std::max(scales.size(), count_scales()));
   for (std::size_t head = 0; head < heads_.count; ++head) {
     const float* const from = numbers + head * heads_.size;
-    const std::size_t bad = type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->code_bytes(),
-                                          scales.data() + head * type_->count_scales(heads_.size));
+    const std::size_t bad =
+        type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->count_code_bytes(),
+                      scales.data() + head * type_->count_scales(heads_.size));
     if (bad == heads_.size) continue;
     throw Error(
         ErrorKind::unsupported,

@@ -48,7 +48,7 @@ class MatrixSlice final : public Matrix {
               Orientation orientation)
       : Matrix(std::move(origin), rows, orientation, all->stored()), all_(std::move(all)) {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
-    stored_.data += measure_elements(stored_, elements);
+    stored_.data += count_element_bytes(stored_, elements);
     if (stored_.scales == nullptr) return;
     const std::size_t of_row = (stored_.columns + stored_.group_size - 1) / stored_.group_size;
     const std::size_t before = first / stored_.scale_rows * of_row * measure_scale(stored_);
@@ -104,7 +104,7 @@ Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, 
   return divides_rows(part.side, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
-bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && measure_elements(rows, 2) < 2; }
+bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && count_element_bytes(rows, 2) < 2; }
 
 // Returns true if the scales are float32. A group may then be a whole row.
 bool has_float_scales(const StoredRows& rows) { return measure_scale(rows) == sizeof(float); }
@@ -148,7 +148,7 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
                                     .offset = first,
                                     .item_bytes = static_cast<unsigned>(part_bytes)});
   };
-  const auto count_data_bytes = [&](std::uint64_t elements) { return measure_elements(form.rows, elements); };
+  const auto count_data_bytes = [&](std::uint64_t elements) { return count_element_bytes(form.rows, elements); };
   const auto count_scale_bytes = [&](std::uint64_t elements) {
     return (elements + form.rows.group_size - 1) / form.rows.group_size * measure_scale(form.rows);
   };
@@ -194,7 +194,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = make_float_form(tensor);
-  const std::uint64_t needed = measure_elements(form.rows, tensor.elements());
+  const std::uint64_t needed = count_element_bytes(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
                 fmt::format("tensor {}: expected {} bytes, found {}", tensor.name, needed, form.data->size()));

@@ -668,7 +668,7 @@ struct RandomBlock {
   enum class Cached { keys, values };
 
   RandomBlock(const CacheTypeRow& type, Cached what, std::size_t size, std::mt19937& random)
-      : bytes(type.block_bytes(size)), numbers(kBlockPositions * size) {
+      : bytes(type.count_block_bytes(size)), numbers(kBlockPositions * size) {
     run = {bytes.data(), random() % kBlockPositions, 0};
     run.count = random() % (kBlockPositions - run.first + 1);
     const std::size_t groups = type.count_scales(size);
@@ -680,7 +680,7 @@ struct RandomBlock {
     for (std::size_t position = 0; position < kBlockPositions; ++position) {
       const bool is_in_run = position >= run.first && position < run.first + run.count;
       for (std::size_t e = 0; e < size; ++e) {
-        std::byte* const to = bytes.data() + place(position, e, size) * type.code_bytes();
+        std::byte* const to = bytes.data() + place(position, e, size) * type.count_code_bytes();
         double& number = numbers[position * size + e];
         if (type.type == CacheType::f32) {
           const float code = is_in_run ? random_floats(1, random)[0] : NAN;
@@ -701,7 +701,7 @@ struct RandomBlock {
       }
     }
     std::ranges::copy(std::as_bytes(std::span(scales)),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(kBlockPositions * size * type.code_bytes()));
+                      bytes.begin() + static_cast<std::ptrdiff_t>(kBlockPositions * size * type.count_code_bytes()));
   }
 
   double operator()(std::size_t i, std::size_t e, std::size_t size) const {

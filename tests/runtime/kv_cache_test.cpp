@@ -32,7 +32,7 @@ float key_of(std::size_t layer, std::size_t position, std::size_t element) {
 
 // Returns the keys or values of a position. Requires: a type without scales.
 std::vector<float> numbers_of(const KvCache& cache, Cached what, std::size_t layer, std::size_t position) {
-  std::vector<std::byte> codes(cache.width() * cache.type().code_bytes());
+  std::vector<std::byte> codes(cache.width() * cache.type().count_code_bytes());
   cache.load(what, layer, position, codes.data(), nullptr);
   std::vector<float> numbers(cache.width());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -139,7 +139,7 @@ TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
   other.store(Cached::keys, 0, 2, reinterpret_cast<const std::byte*>(codes.data()), scales.data());
   const CachedRun from = cache.find_run(Cached::keys, 0, 1, 2, 3);
   const CachedRun to = other.find_run(Cached::keys, 0, 1, 2, 3);
-  EXPECT_EQ(std::memcmp(from.block, to.block, find_cache_type_row(CacheType::q8).block_bytes(40)), 0);
+  EXPECT_EQ(std::memcmp(from.block, to.block, find_cache_type_row(CacheType::q8).count_block_bytes(40)), 0);
 }
 
 TEST(KvCache, NumbersThatFloat16DoesNotHoldAreRefused) {

@@ -65,15 +65,15 @@ ChosenUnit::ChosenUnit(const Unit& unit)
       vnni_before_(has_vnni()),
       bfloat16_before_(has_bfloat16()) {
   choose_tile_unit(unit.tiles);
-  choose_vnni(vnni_before_ && unit.vnni);
+  set_vnni(vnni_before_ && unit.vnni);
   // Tiles in ordinary code are filled by ordinary code, as they are on machines without either.
-  choose_bfloat16(bfloat16_before_ && unit.tiles == TileUnit::amx);
+  set_bfloat16(bfloat16_before_ && unit.tiles == TileUnit::amx);
 }
 
 ChosenUnit::~ChosenUnit() {
   choose_tile_unit(tiles_before_);
-  choose_vnni(vnni_before_);
-  choose_bfloat16(bfloat16_before_);
+  set_vnni(vnni_before_);
+  set_bfloat16(bfloat16_before_);
 }
 
 }  // namespace poise

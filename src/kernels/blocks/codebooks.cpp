@@ -165,7 +165,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) out.scales[i][r] = decode_mxfp4_scale(rows[r][start]);
     }
-    out.rescale(blocks);
+    out.accept_written_scales(blocks);
   }
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
@@ -182,7 +182,7 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
         for (std::size_t j = 0; j < 4; ++j) out.scales[4 * i + j][r] = kScaleOf[rows[r][start + j]];
       }
     }
-    out.rescale(4 * blocks);
+    out.accept_written_scales(4 * blocks);
   }
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {
@@ -215,7 +215,7 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
       for (std::size_t i = 0; i < which.count; ++i)
         out.scales[i][r] = kMxScaleOf[std::to_integer<std::size_t>(exponents[i])];
     }
-    out.rescale(which.count);
+    out.accept_written_scales(which.count);
   }
   template <class Into>
   static HWY_INLINE void add_products(Into& sums) {

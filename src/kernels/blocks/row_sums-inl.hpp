@@ -23,7 +23,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The form of x with 7 bits (kBytes), or with 15.
+// Is the form of x with 7 bits (kBytes), or with 15.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
@@ -69,7 +69,7 @@ struct FactorSink {
     weigh<kWhich>(floats, i, factors);
   }
   // Accepts the scales of `count` groups that the caller has written to `scales`.
-  HWY_INLINE void rescale(std::size_t count) {
+  HWY_INLINE void accept_written_scales(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) accept_scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
   }
   HWY_INLINE hn::Vec<FourFloats> add_up(std::size_t t) const {
@@ -225,12 +225,12 @@ struct ByteSums : RowSums<kTokens> {
     }
   }
 
-  // Adds the products of sixteen codes with the i-th scale. Requires: each is at most 128.
+  // Adds the products of sixteen codes with the i-th scale. Requires: each code is at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) {
     finish_each(i, [&](std::size_t t) HWY_ATTR { return SumPairs(multiply_pairs(t, codes, i)); });
   }
-  // Adds the products of 32 codes with the i-th scale. Requires: each is at most 64, so that 16 bits hold sums of four
-  // products.
+  // Adds the products of 32 codes with the i-th scale. Requires: each code is at most 64, so that 16 bits hold sums of
+  // four products.
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
     finish_each(i, [&](std::size_t t) HWY_ATTR {
       return SumPairs(hn::Add(multiply_pairs(t, first, 2 * i), multiply_pairs(t, second, 2 * i + 1)));

@@ -21,7 +21,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes blocks of codes that MultiplyFourRows() multiplies by x of 8 bits; classes of block types derive from it.
+// Describes blocks for MultiplyFourRows(). Classes of block types derive from it; x has 8 bits unless they define Sums.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, bool kMins = false, int kTaken = 0>
 struct CodeBlock {
   template <std::size_t kTokens>
@@ -45,7 +45,7 @@ constexpr std::size_t CountBlockElements() {
 
 template <class Type>
 constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
-// The form of x that a type multiplies.
+// Is the form of x that a type multiplies.
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
@@ -142,7 +142,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too
 //   kOffset           subtracted from each code, if each sixteen columns have a factor; add_products() does not do that
-//   kHasMins          true if minimums are subtracted: load_mins() returns them times sums of x, kMin is the offset of
+//   kHasMins          true if minimums are subtracted: sum_mins() returns them times sums of x, kMin is the offset of
 //                     the float16 number that multiplies them
 //   load_factors()    returns sixteen scales and minimums of each row, as bytes
 //   add_products()    adds the products of a block
@@ -192,7 +192,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
         const auto min = sums.load_scale(0);
         HWY_UNROLL(4)
         for (std::size_t t = 0; t < kTokens; ++t)
-          total[v][t] = hn::NegMulAdd(min, Type::load_mins(sums, t), total[v][t]);
+          total[v][t] = hn::NegMulAdd(min, Type::sum_mins(sums, t), total[v][t]);
       }
     }
   }

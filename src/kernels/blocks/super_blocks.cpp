@@ -141,7 +141,7 @@ struct SixBitFactors {
   }
   // Returns minimums times sums of x.
   template <class From>
-  static HWY_INLINE hn::Vec<CodeSums> load_mins(const From& sums, std::size_t t) {
+  static HWY_INLINE hn::Vec<CodeSums> sum_mins(const From& sums, std::size_t t) {
     const auto zero = hn::Zero(CodeWords());
     const auto first = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), sums.factors[1], zero));
     const auto second = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), sums.factors[1], zero));
