@@ -23,8 +23,8 @@ class Communicator {
   std::size_t rank() const { return rank_; }
   std::size_t size() const { return size_; }
 
-  // Replaces the numbers with their sums over all ranks. They are added in the order of the ranks, so that all ranks
-  // get the same bits, in each run. Requires: all ranks have the same number.
+  // Replaces the numbers with their sums over all ranks. Adds them in the order of the ranks, so that all ranks get the
+  // same bits, in each run. Requires: all ranks pass the same size.
   void sum(std::span<float> numbers);
 
   // Gathers the texts of all ranks. Returns them on each rank, in the order of the ranks.
@@ -33,7 +33,7 @@ class Communicator {
   // Gathers the arrays of all ranks in `all`, one after the other. `sizes` has their lengths.
   void gather(std::span<const float> own, std::span<const std::size_t> sizes, std::span<float> all);
 
-  // Copies the bytes of one rank to all ranks. Requires: all ranks have the same number.
+  // Copies the bytes of one rank to all ranks. Requires: all ranks pass the same size.
   virtual void broadcast(std::span<std::byte> bytes, std::size_t from) = 0;
 
   // Ends this rank with the exit code of its command. Returns the exit code of the job: that of the first rank whose

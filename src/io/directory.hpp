@@ -19,7 +19,7 @@ struct DirectoryEntry {
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
 // Removes a directory of files and folders of files. If it holds anything else, removes the files but not the
-// directory. Never follows links, and allocates nothing.
+// directory. Ignores errors, and never follows links.
 void remove_directory(const std::filesystem::path& path) noexcept;
 
 // Returns true for the name of a file inside a directory: not empty, not "." or "..", without / and \ and zero bytes. A
