@@ -29,10 +29,10 @@ Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<Quant
 using Importance = std::shared_ptr<const std::vector<float>>;
 
 // Returns the same elements in blocks. Reading throws unsupported for an element that is not finite, naming tensor and
-// index. It throws unsupported, naming the block, if the numbers of a block would become infinite, NaN or all zeros.
-// `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices,
-// rows, columns], it may have that many for each matrix. `codes`, if not null, receives the blob of the blocks.
-// Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
+// index. It throws unsupported, naming the block, if the numbers of a block would become infinite, NaN, far smaller or
+// all zeros. `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices,
+// [matrices, rows, columns], it may have that many for each matrix. `codes`, if not null, receives the blob of the
+// blocks. Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
                           LossyBlobPtr<QuantizationError>* codes = nullptr);
 

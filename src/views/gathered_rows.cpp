@@ -83,14 +83,14 @@ class GatheredRowsBlob final : public FloatBlob {
   }
 
   std::size_t read_slab(std::size_t row, std::uint64_t column, std::span<float> out) const {
-    const std::shared_ptr<const Slab> slab = get_slab(row);
+    const std::shared_ptr<const Slab> slab = load_slab(row);
     const auto begin = static_cast<std::size_t>((row - slab->begin) * columns_ + column);
     const std::size_t count = std::min(out.size(), slab->numbers.size() - begin);
     std::copy_n(slab->numbers.begin() + static_cast<std::ptrdiff_t>(begin), count, out.begin());
     return count;
   }
 
-  std::shared_ptr<const Slab> get_slab(std::size_t row) const {
+  std::shared_ptr<const Slab> load_slab(std::size_t row) const {
     const std::scoped_lock lock(mutex_);
     if (slab_ == nullptr || row < slab_->begin || row >= slab_->end) {
       slab_.reset();

@@ -56,7 +56,7 @@ class GroupScales {
 
     // Fills `scales` with the scales of the groups from `first` on. `numbers` has the numbers of these groups. Throws
     // unsupported for a number that is not finite or too large.
-    void get_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
+    void find_or_compute_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
       for (std::size_t i = 0; i < found.size() && all; ++i) {
@@ -70,18 +70,18 @@ class GroupScales {
     }
 
     // Returns the scale of a group; reads its numbers if necessary.
-    GroupScale get_scale(std::uint64_t g) {
+    GroupScale find_or_compute_scale(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpack(bits);
       if (!scales_.elements_->seekable()) {
         compute_all();  // a stream can only be read from its beginning
-        return get_scale(g);
+        return find_or_compute_scale(g);
       }
       const auto size = static_cast<std::size_t>(scales_.groups_.size);
       std::vector<float> numbers(size);
       scales_.elements_->read(g * size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
       GroupScale scale;
-      get_scales(g, numbers, std::span(&scale, 1));
+      find_or_compute_scales(g, numbers, std::span(&scale, 1));
       return scale;
     }
 
@@ -90,7 +90,7 @@ class GroupScales {
       std::call_once(all_, [this] {
         if (!scales_.elements_->seekable()) return compute_all_from_stream();
         const auto compute_range = [this](const tbb::blocked_range<std::uint64_t>& range) {
-          for (std::uint64_t g = range.begin(); g < range.end(); ++g) get_scale(g);
+          for (std::uint64_t g = range.begin(); g < range.end(); ++g) find_or_compute_scale(g);
         };
         // The task is isolated: a thread that waits here must not take other work that may ask for these scales.
         tbb::this_task_arena::isolate([&] {
@@ -113,7 +113,7 @@ class GroupScales {
       for (std::uint64_t g = 0; g < scales_.count_; ++g) {
         read_fully(*stream, std::as_writable_bytes(std::span(numbers)));
         GroupScale scale;
-        get_scales(g, numbers, std::span(&scale, 1));
+        find_or_compute_scales(g, numbers, std::span(&scale, 1));
       }
     }
 
@@ -179,7 +179,7 @@ class GroupNumbersBlob final : public Blob {
     const bool is_last = what_ == What::zeros && offset + out.size() == size();
     std::array<std::uint16_t, 1024> numbers;
     read_units(offset, out, sizeof numbers[0], numbers.size(), [&](std::uint64_t first, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->get_scale(first + i));
+      for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->find_or_compute_scale(first + i));
       return std::as_bytes(std::span(numbers).first(count));
     });
     if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
@@ -248,15 +248,15 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
       numbers = numbers.subspan(count);
     };
     if (const auto passed = static_cast<std::size_t>(first % size); passed != 0) {
-      scales[0] = table.get_scale(group);
+      scales[0] = table.find_or_compute_scale(group);
       encode_next(1, std::min(numbers.size(), size - passed));
     }
     if (const std::size_t whole = numbers.size() / size; whole != 0) {
-      table.get_scales(group, numbers.first(whole * size), std::span(scales).first(whole));
+      table.find_or_compute_scales(group, numbers.first(whole * size), std::span(scales).first(whole));
       encode_next(whole, whole * size);
     }
     if (!numbers.empty()) {
-      scales[0] = table.get_scale(group);
+      scales[0] = table.find_or_compute_scale(group);
       encode_next(1, numbers.size());
     }
     return error;

@@ -89,7 +89,7 @@ class Bands {
 
   // Returns the columns from `column` on, contiguous, of the matrix that begins at `position`. They are valid until the
   // thread reads others. Requires: find_first_column() returned the column.
-  std::span<const std::byte> get_band(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
+  std::span<const std::byte> load_band(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
@@ -169,7 +169,7 @@ class Slabs {
   // Copies bytes from the slab that has byte `offset`; returns how many. make(begin, bytes) fills a slab.
   template <typename Make>
   std::size_t read(std::uint64_t offset, std::span<std::byte> out, const Make& make) const {
-    const std::shared_ptr<const Slab> slab = get_slab(offset, make);
+    const std::shared_ptr<const Slab> slab = load_slab(offset, make);
     const auto skipped = static_cast<std::size_t>(offset - slab->begin);
     const std::size_t count = std::min(out.size(), slab->bytes.size() - skipped);
     std::copy_n(slab->bytes.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
@@ -180,7 +180,7 @@ class Slabs {
 
  private:
   template <typename Make>
-  std::shared_ptr<const Slab> get_slab(std::uint64_t offset, const Make& make) const {
+  std::shared_ptr<const Slab> load_slab(std::uint64_t offset, const Make& make) const {
     const std::scoped_lock lock(mutex_);
     if (slab_ && slab_->begin <= offset && offset - slab_->begin < slab_->bytes.size()) return slab_;
     slab_.reset();
@@ -301,7 +301,7 @@ class StridedBlob final : public Blob {
       const std::uint64_t column = offset / column_bytes % bands_->columns();
       const std::uint64_t first = bands_->find_first_column(column);
       const auto band =
-          bands_->get_band(*blob_, find_matrix_position(offset / column_bytes / bands_->columns()), first);
+          bands_->load_band(*blob_, find_matrix_position(offset / column_bytes / bands_->columns()), first);
       const auto skipped = static_cast<std::size_t>((column - first) * column_bytes + offset % column_bytes);
       const std::size_t count = std::min(out.size(), band.size() - skipped);
       std::copy_n(band.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
