@@ -1,8 +1,8 @@
 // Describes ranks: processes that compute one model together, each with a share of its weights.
 //
 // If the matrices are split, a rank has some query heads with their heads of keys and values, some inner numbers of
-// each feed-forward network, some experts, and some tokens of the output. It has rows of the matrices q, k, v, gate, up
-// and output, and the columns of o and down that multiply the results of these rows. The results of o and down are then
+// each feed-forward network, some experts, and some of the scores. It has rows of the matrices q, k, v, gate, up and
+// output, and the columns of o and down that multiply the results of these rows. The results of o and down are then
 // terms of a sum over all ranks; the first rank adds the bias. Embedding, norms and routers are whole in each rank.
 // Every rank computes the same tokens of the text. A share may be empty; its results are zeros.
 //

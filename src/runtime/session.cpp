@@ -91,11 +91,11 @@ class Session::State : public Computation {
     text_.pending.reset();
   }
 
-  Model snapshot() const { return make_session_model(text_, get_fingerprint()); }
+  Model snapshot() const { return make_session_model(text_, make_fingerprint()); }
 
   void restore(const Model& model, const std::function<void()>& confirm) {
     ComputedText text(begin_sequence(context_));
-    read_session_model(model, get_fingerprint(), transformer_, context_, text);
+    read_session_model(model, make_fingerprint(), transformer_, context_, text);
     confirm();
     drop_guesses();
     text_ = std::move(text);
@@ -187,7 +187,7 @@ class Session::State : public Computation {
     if (speculation_) speculation_->drop_guesses(text_);
   }
 
-  std::string get_fingerprint() const {
+  std::string make_fingerprint() const {
     std::string result;
     threads_.run({}, [&] { result = find_fingerprint(*weights_); });
     return result;

@@ -135,8 +135,8 @@ class Transformer {
 };
 
 // Returns a transformer with the weights of the model, or this rank's share of them. Throws an error with the reason if
-// Poise cannot run the model. All ranks make the same calls. If a call ends early on one rank (it is cancelled, or the
-// cache cannot hold a number), the other ranks wait in theirs, and the caller has to end them.
+// Poise cannot run the model. All ranks call its functions in the same order. If a call ends early on one rank (it is
+// cancelled, or the cache cannot hold a number), the other ranks wait in theirs, and the caller has to end them.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise
