@@ -26,7 +26,7 @@ bool is_changing_method(const Object& object, std::string_view name) {
   return object.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
 }
 
-// Returns the name of the object's type in Jinja's error messages.
+// Returns the name of the object's type as Jinja's error messages spell it.
 std::string describe_type(const Object& object) {
   return object.is_none() ? "None" : get_type_name(object) + " object";
 }

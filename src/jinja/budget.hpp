@@ -1,4 +1,5 @@
-// Code throws a Failure where a template fails. Template catches it, and throws a poise::Error with the line.
+// Limits a rendering, and reports why it fails: code throws a Failure, and Template::render() turns it into a
+// poise::Error with the line.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ class Budget {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;
   }
-  // Counts the bytes of a value. Call it before the value is made.
+  // Counts the bytes of a value. Throws beyond the limit. Call it before making a value that may be large.
   void charge(std::uint64_t bytes) {
     if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
     bytes_ += bytes;

@@ -327,7 +327,7 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr expression) {
   return finish_node(std::move(access));
 }
 
-// Parses the content of brackets: an expression or a slice.
+// Parses one of the items between brackets: an expression or a slice.
 ExpressionPtr ExpressionParser::parse_subscript_content() {
   Expression slice = make_node(ExpressionKind::slice);
   if (in_.skip_symbol(":")) {

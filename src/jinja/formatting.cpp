@@ -333,7 +333,7 @@ namespace {
 
 bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
-// Writes the digits of an integer in the base of a type, without sign.
+// Returns the digits of an integer in the base that a format's type names.
 std::string format_digits(std::uint64_t magnitude, char type) {
   switch (type) {
     case 'x': return fmt::format("{:x}", magnitude);

@@ -5,22 +5,22 @@
 
 namespace poise::jinja {
 
-// Returns text % values. If the text is markup, both functions escape values that are not.
+// Each function computes text % values, or text.format(...), as Python does. If the text is markup, it escapes values
+// that are not markup.
 Object format_percent(Budget& budget, const Text& text, const Object& values);
-// Returns text.format(...), as Python computes it.
 Object format_braces(Interpreter& in, const Text& text, Parameters& parameters);
 
 // Returns the text as markup, with entities for &, <, >, " and '. Returns markup unchanged.
 Text escape_markup(Budget& budget, const Text& text);
 
-// Holds a format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type].
+// Holds Python's format specification of a value: [[fill]align][sign][#][0][width][grouping][.precision][type].
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // < > ^ =; 0: the type's default
   char sign = '-';
   bool alternate = false;
   std::size_t width = 0;
-  char grouping = '\0';
+  char grouping = '\0';  // , or _; 0: none
   std::optional<int> precision = {};
   char type = '\0';
 };

@@ -82,7 +82,7 @@ Object make_namespace_from(Interpreter& in, Parameters& given) {
 // Represents the result of cycler("odd", "even").
 class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
  public:
-  explicit Cycler(std::vector<Object> items) : items_(std::move(items)), depth_(measure_depth_of_items(items_)) {}
+  explicit Cycler(std::vector<Object> items) : items_(std::move(items)), depth_(compute_container_depth(items_)) {}
 
   std::string type() const override { return "Cycler"; }
   std::string describe() const override { return "<Cycler>"; }
@@ -129,7 +129,7 @@ Object raise_exception(Interpreter& in, Parameters& given) {
   throw Failure(FailureKind::raised, message);
 }
 
-// Formats a time in English, whatever the program's locale is: Python does so unless it calls setlocale().
+// Formats a time in English, whatever the program's locale is: Python does so unless a program calls setlocale().
 std::size_t format_time(std::span<char> out, const std::string& format, const std::tm& time) {
   static const ::locale_t kC = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strftime_l(out.data(), out.size(), format.c_str(), &time, kC);

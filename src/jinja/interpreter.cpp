@@ -37,8 +37,8 @@ Interpreter::Nesting::Nesting(Interpreter& in) : depth(in.depth_) {
 Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now, const Scoping& scoping)
     : budget_(limits), now_(std::move(now)), scoping_(scoping) {}
 
-// Scopes hold macros, and macros their scopes; namespaces hold anything. The destructor clears each while all of them
-// exist, so that no chain of them is destroyed recursively.
+// Macros and scopes refer to each other, and namespaces to anything. The destructor clears scopes and namespaces while
+// all of them exist, so that no memory leaks, and no long chain of objects is destroyed recursively.
 Interpreter::~Interpreter() {
   for (const ScopePtr& scope : kept_) scope->names.clear();
   for (Namespace& space : namespaces_) space.entries.clear();
@@ -53,7 +53,7 @@ ScopePtr Interpreter::open_scope(const ScopePtr& scope) {
 
 ScopePtr Interpreter::open_scope(const ScopePtr& scope, const Body& body) {
   ScopePtr inner = open_scope(scope);
-  if (const auto* names = scoping_.find_unset(body)) {
+  if (const auto* names = scoping_.find_unset_names(body)) {
     budget_.step(names->size());
     budget_.charge(names->size(), 64);
     inner->names = *names;

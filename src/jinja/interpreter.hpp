@@ -70,7 +70,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// Names how a body ended.
+// States what follows a body: the next statement (`on`), the end of the loop, or the loop's next item.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
@@ -86,11 +86,11 @@ class Interpreter {
   // Returns the line of the last computation.
   std::size_t line() const { return line_; }
 
-  // Returns a scope with the functions of every template.
+  // Returns a scope with the functions that every template has.
   ScopePtr make_globals();
   // Returns a new scope inside another. Throws where scopes nest too deeply.
   ScopePtr open_scope(const ScopePtr& scope);
-  // Returns the scope in which a body runs.
+  // Returns a new scope for a body, with the names that are undefined at its beginning (scoping.hpp).
   ScopePtr open_scope(const ScopePtr& scope, const Body& body);
 
   Object evaluate(const Expression& expression, const ScopePtr& scope);
@@ -116,7 +116,7 @@ class Interpreter {
   void append_output(Text& out, const Object& value);
 
  private:
-  // Counts one level of nested calls while it exists. Throws if calls nest too deeply.
+  // Counts one level of nested expressions and statements while it exists. Throws if they nest too deeply.
   struct Nesting {
     explicit Nesting(Interpreter& in);
     ~Nesting() { --depth; }

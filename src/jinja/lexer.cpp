@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", "
                                                        "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                        ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-// Returns the source with "\n" for every line break, and without a line break at the end.
+// Returns the source with "\n" for every line break. Leaves out one line break at the end.
 std::string convert_line_breaks(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -200,7 +200,7 @@ class Lexer {
     advance(end);
   }
 
-  // Returns where a run of digits ends. There may be single underscores between them.
+  // Returns the end of a run of digits, which may have single underscores between them.
   template <typename IsDigit>
   std::size_t find_digits_end(std::size_t i, const IsDigit& is_digit) const {
     const std::size_t begin = i;
@@ -242,7 +242,7 @@ class Lexer {
     return end;
   }
 
-  // Returns the end of a number such as 0x1f, 0b1 or 0o7; at_ + 2 or less if there is none.
+  // Returns the end of a number such as 0x1f, 0b1 or 0o7; `at_` if there is none.
   std::size_t find_prefixed_end() const {
     if (at_ + 2 >= source_.size()) return at_;
     const char base = static_cast<char>(source_[at_ + 1] | 0x20);

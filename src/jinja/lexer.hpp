@@ -24,7 +24,7 @@ enum class TokenKind : unsigned char {
   string,
   integer,
   floating,
-  symbol,  // an operator, or a bracket
+  symbol,  // an operator, a bracket, or punctuation
   end,
 };
 

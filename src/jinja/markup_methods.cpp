@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 16> kEscaping = {
     "capitalize", "center", "expandtabs", "ljust", "lower", "lstrip",   "partition", "replace",
     "rjust",      "rstrip", "rpartition", "strip", "title", "swapcase", "upper",     "zfill"};
-// These methods escape some arguments only, or return several texts.
+// These methods return markup, too. Those that insert values into it escape the values themselves.
 constexpr std::array<std::string_view, 6> kOthers = {"format", "format_map", "join", "rsplit", "split", "splitlines"};
 
 template <typename Names>

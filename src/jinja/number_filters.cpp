@@ -1,4 +1,4 @@
-// These filters return numbers, or choose a value.
+// Implements the filters of numbers, and the filters "default" and "attr".
 #include <algorithm>
 #include <cmath>
 
@@ -110,7 +110,7 @@ Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
 }
 
-// Rounds halves to even, by the number's binary value.
+// Rounds like Python's round(): the exact binary value counts, and halves go to even digits.
 double round_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
   if (digits >= 0) return parse_double(fmt::format("{:.{}f}", number, digits)).value();

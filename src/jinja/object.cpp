@@ -12,7 +12,7 @@ constexpr std::size_t kItemBytes = 64;  // the approximate memory of an item in 
 
 SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   budget.charge(items.size() + 1, kItemBytes);
-  const unsigned depth = measure_depth_of_items(items);
+  const unsigned depth = compute_container_depth(items);
   return std::make_shared<const SequenceObject>(SequenceObject{std::move(items), depth});
 }
 
@@ -39,7 +39,7 @@ unsigned compute_container_depth(unsigned depth) {
   return depth + 1;
 }
 
-unsigned measure_depth_of_items(const std::vector<Object>& items) {
+unsigned compute_container_depth(const std::vector<Object>& items) {
   unsigned most = 0;
   for (const Object& item : items) most = std::max(most, measure_depth(item));
   return compute_container_depth(most);
@@ -116,7 +116,7 @@ Object make_dict(Dict dict) { return DictPtr(std::make_shared<const Dict>(std::m
 
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type) {
   budget.charge(items.size() + 1, kItemBytes);
-  const unsigned depth = measure_depth_of_items(items);
+  const unsigned depth = compute_container_depth(items);
   return IteratorPtr(std::make_shared<Iterator>(Iterator{std::move(type), std::move(items), 0, depth}));
 }
 

@@ -1,7 +1,6 @@
 // A value of a template has Python's semantics.
 //
-// Templates can change only namespaces, loops and iterators: Hugging Face runs them in a sandbox that refuses to change
-// lists and dictionaries.
+// Lists and dictionaries never change: Hugging Face runs templates in a sandbox that refuses to change them.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ class Object;
 class Interpreter;
 class Parameters;
 
-// Stands for a missing name or attribute. Most operations on it throw a Failure with this reason.
+// Stands for a missing name, attribute or item. Most operations on it throw a Failure with its reason.
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -60,7 +59,7 @@ class Dict {
   void set(Budget& budget, Object key, Object value);
 
  private:
-  // Returns the number of entries if the key is missing.
+  // Returns the index of the key's entry, or the number of entries if the key is missing.
   std::size_t find_place(Budget& budget, const Object& key) const;
 
   std::vector<Entry> entries_;
@@ -98,7 +97,7 @@ using IteratorPtr = std::shared_ptr<Iterator>;
 // Represents the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
-// Represents a function, a method, a macro, a loop, or another object with attributes or calls.
+// Represents a function, a method, a macro, a loop, or another object that can be called or has attributes.
 class Thing {
  public:
   virtual ~Thing() = default;
@@ -108,7 +107,7 @@ class Thing {
   virtual bool is_callable() const { return true; }
   virtual Object call(Interpreter& in, Parameters& parameters) = 0;
   virtual std::optional<Object> find_attribute(Interpreter& in, std::string_view name);
-  // Returns the length as an iterable; std::nullopt if it has none.
+  // Returns Python's len(); std::nullopt if there is none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
   virtual void check_usable() const {}
 };
@@ -176,9 +175,10 @@ Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
 Object make_dict(Dict dict);
 unsigned measure_depth(const Object& object);
-// Returns the depth of a container whose deepest value has the given depth. Throws if that is too deep.
+// Each function returns the depth of a container, from that of its deepest value, or from its items. Throws if the
+// container is too deep.
 unsigned compute_container_depth(unsigned depth);
-unsigned measure_depth_of_items(const std::vector<Object>& items);
+unsigned compute_container_depth(const std::vector<Object>& items);
 
 // Converts a JSON value; marks its texts as input if `is_input`. An integer of 2^63 and above becomes an object that
 // throws where a template uses it. Bytes, and maps with keys that are not texts, become None.
@@ -191,11 +191,11 @@ bool is_true(const Object& object);
 bool are_equal(Budget& budget, const Object& left, const Object& right);
 // Compares two objects as Python's operator `is` does.
 bool is_same(const Object& left, const Object& right);
-// Compares two objects as Python's operator < does. Throws for types without an order.
+// Compares two objects as Python's operator < does. Throws for types without an order; `sign` is for the message.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
 // Returns Python's len(); std::nullopt if there is none.
 std::optional<std::size_t> find_length(const Object& object);
-// Returns the items of a loop over an object. Throws if it is not iterable.
+// Returns the items of a loop over an object; empties an iterator. Throws if the object is not iterable.
 std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
 // Throws if the object cannot be a key of a dictionary.

@@ -76,7 +76,7 @@ double compute_modulo(double a, double b) {
   return rest;
 }
 
-// Divides as Python's float_floor_div() does.
+// Divides as CPython's float_floor_div() does.
 double divide_to_floor(double a, double b) {
   const double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
@@ -254,8 +254,8 @@ Object slice_object(Budget& budget, const Object& object, const Object& start, c
 
 namespace {
 
-// Returns a number that is exact for every int64 and every double.
-std::optional<long double> read_exact_number(const Object& object) {
+// Returns a number in a type that holds every int64 and every double exactly; std::nullopt for other objects.
+std::optional<long double> get_exact_number(const Object& object) {
   if (const auto whole = object.get_integer()) return static_cast<long double>(*whole);
   if (const auto* real = object.get_if<double>()) return static_cast<long double>(*real);
   return std::nullopt;
@@ -282,8 +282,8 @@ bool are_equal_dicts(Budget& budget, const Dict& left, const Dict& right) {
 
 bool are_equal(Budget& budget, const Object& left, const Object& right) {
   budget.step();
-  if (const auto a = read_exact_number(left)) {
-    const auto b = read_exact_number(right);
+  if (const auto a = get_exact_number(left)) {
+    const auto b = get_exact_number(right);
     return b && *a == *b;
   }
   if (const Text* const a = left.text()) {
@@ -340,8 +340,8 @@ bool is_less(Budget& budget, const Object& left, const Object& right, std::strin
   budget.step();
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  const auto a = read_exact_number(left);
-  const auto b = read_exact_number(right);
+  const auto a = get_exact_number(left);
+  const auto b = get_exact_number(right);
   if (a && b) return *a < *b;
   if (left.text() != nullptr && right.text() != nullptr) {
     budget.step(std::min(left.text()->size(), right.text()->size()) / 64);

@@ -45,7 +45,7 @@ class StatementParser {
     return body;
   }
 
-  // Parses the body of a statement, after its opening tag.
+  // Parses the end of a statement's opening tag, and the body after it.
   Body parse_body(Ends ends) {
     in_.skip_symbol(":");
     in_.expect(TokenKind::block_end, "'%}'");
@@ -198,7 +198,8 @@ class StatementParser {
     in_.expect_symbol(")");
   }
 
-  // Parses a body that cannot end a loop outside of it, and finds the special parameters that it uses.
+  // Parses the body of a macro or call block, and finds the special parameters that it uses. A `break` in the body
+  // cannot end a loop around it.
   void parse_macro_body(Statement& made, std::string_view end) {
     const unsigned loops = std::exchange(loops_, 0);
     made.body = parse_whole_body(end);

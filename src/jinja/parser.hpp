@@ -20,7 +20,8 @@ class ExpressionParser {
 
   ExpressionPtr parse_expression();
   enum class Items { any, without_condition, targets };
-  // Parses one expression, or a tuple of several, separated by commas. `end` is a name that ends the expression.
+  // Parses one expression, or several with commas between them as a tuple. The name `end` ends it. It may be
+  // empty only with `in_brackets`.
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
   // Returns the target of an assignment or a loop.
   ExpressionPtr parse_target(bool with_members, std::string_view end = {});

@@ -88,7 +88,7 @@ struct Shown {
     append(out, "])");
   }
   void operator()(const IteratorPtr& iterator) const { append(out, fmt::format("<{} object>", iterator->type)); }
-  // Namespaces may hold each other, so only the outermost shows its contents.
+  // Namespaces may hold each other, so only to_text() of a namespace itself shows its entries.
   void operator()(const Namespace*) const { append(out, "<Namespace {...}>"); }
   void operator()(const ThingPtr& thing) const { append(out, thing->describe()); }
 };

@@ -17,7 +17,7 @@ class ScopeSearch {
   void search(const Body& whole) {
     Level level{nullptr};
     search_scope(level, whole);
-    if (has_blocks_) result_.unset_.clear();  // a block does not see the scopes around it
+    if (has_blocks_) result_.unset_.clear();  // unlike what the search assumes, blocks do not see scopes around them
   }
 
  private:

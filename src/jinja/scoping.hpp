@@ -1,4 +1,4 @@
-// Finds the names of a scope that are undefined at its beginning, even if the conversation has a variable of that name.
+// Finds the names of a scope that are undefined at its beginning, even if a variable of the template has that name.
 // Jinja decides this before a template runs. A name is undefined if the scope sets it before reading it, and no outer
 // scope mentions it. Inner scopes see the undefined name, too.
 #pragma once
@@ -21,7 +21,7 @@ class Scoping {
   explicit Scoping(const Body& whole);
 
   // Returns the undefined names of the scope in which the body runs; null if there are none.
-  const Names* find_unset(const Body& body) const {
+  const Names* find_unset_names(const Body& body) const {
     const auto found = unset_.find(&body);
     return found == unset_.end() ? nullptr : &found->second;
   }
@@ -36,8 +36,8 @@ class Scoping {
 // them.
 bool uses_name(const Statement& macro, std::string_view name);
 
-// Throws SyntaxFailure for the first filter or test that does not exist, whether it runs or not. Those in `if` and in
-// `a if b else c` may be missing, as in jinja2: a template may ask first ("is filter"). They fail when they run.
+// Throws SyntaxFailure for the first filter or test that does not exist, whether it runs or not. But as in jinja2, one
+// inside `if` or `a if b else c` fails only when it runs, because a template may ask first ("is filter").
 void check_known_names(const Body& body);
 
 }  // namespace poise::jinja

@@ -250,15 +250,15 @@ Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
   return make_list(in.budget(), std::move(groups));
 }
 
-// Returns no items, whatever the arguments are: jinja2 does not look at them when there is no value.
-Object skip_arguments(Interpreter& in, Parameters& given) {
+// Returns no items, whatever the arguments are, because jinja2 ignores the arguments of an empty value.
+Object make_empty_result(Interpreter& in, Parameters& given) {
   given.read_positional();
   given.read_keywords();
   return make_iterator(in.budget(), {});
 }
 
 Object filter_map(Interpreter& in, const Object& value, Parameters& given) {
-  if (!is_true(value)) return skip_arguments(in, given);
+  if (!is_true(value)) return make_empty_result(in, given);
   std::vector<Object> result;
   if (!given.has_positional()) {
     if (const auto attribute = given.read_keyword("attribute")) {
@@ -282,7 +282,7 @@ Object filter_map(Interpreter& in, const Object& value, Parameters& given) {
 
 template <bool kKeeps, bool kByAttribute>
 Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
-  if (!is_true(value)) return skip_arguments(in, given);
+  if (!is_true(value)) return make_empty_result(in, given);
   Object attribute = nullptr;
   if (kByAttribute) {
     const auto name = given.read("attribute");

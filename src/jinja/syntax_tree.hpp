@@ -57,7 +57,7 @@ struct Expression {
   unsigned depth = 1;
 };
 
-// Calls visit(part) for each part that an expression has.
+// Calls visit(part) for each operand and argument of an expression.
 template <typename Visit>
 void for_each_part(const Expression& expression, Visit&& visit) {
   const auto visit_one = [&](const ExpressionPtr& part) {
@@ -106,7 +106,7 @@ struct Statement {
   ExpressionPtr value = {};
   ExpressionPtr test = {};
   bool is_recursive = false;
-  // These state which of "caller", "kwargs" and "varargs" the body of a macro or caller uses.
+  // These state which of "caller", "kwargs" and "varargs" the body of a macro or call block uses.
   bool takes_caller = false;
   bool takes_keywords = false;
   bool takes_more = false;

@@ -1,8 +1,8 @@
 // A template is text with code in the language Jinja.
 //
 // It runs as in Hugging Face's library: in a sandbox that protects shared objects, with trim_blocks, lstrip_blocks,
-// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. It reaches no
-// files, and only the attributes of its values. docs/chat.md lists what is supported.
+// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. It has no
+// access to files. docs/chat.md lists what is supported.
 #pragma once
 
 #include <ctime>
@@ -33,7 +33,7 @@ struct RenderOptions {
 
 class Template {
  public:
-  // Begins messages with `name`: "chat template". Throws invalid_file, with the line, for a malformed template.
+  // Begins messages with `name`, such as "chat template". Throws invalid_file, with the line, for a malformed template.
   Template(std::string_view source, std::string name);
   ~Template();
   Template(Template&&) noexcept;

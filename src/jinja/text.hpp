@@ -1,5 +1,5 @@
-// Each byte of a template's texts has a mark: input or template. The tokenizer finds special tokens in text of the
-// template, not in text of a message.
+// Each byte of a template's texts has a mark: input (of a message) or template. The tokenizer finds special tokens only
+// in text of the template.
 //
 // Positions count bytes, unless a name contains "character" or "index": Python counts characters. All texts are
 // well-formed UTF-8.
@@ -64,8 +64,8 @@ bool is_title(char32_t code);
 bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
 
-// Changes the case of each character. The result for an input character is input, too.
 enum class Case { lower, upper, title, swap, fold };
+// Changes the case of each character. The result for an input character is input, too.
 Text change_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);
 

@@ -1,4 +1,4 @@
-// Splits, joins and pads texts.
+// Strips, splits, replaces, joins and pads texts.
 #include <algorithm>
 
 #include "jinja/things.hpp"
@@ -165,7 +165,7 @@ Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& 
   const std::int64_t missing = std::max<std::int64_t>(0, width - length);
   budget.charge(static_cast<std::uint64_t>(missing), 2 * fill.size());
   budget.charge(2 * text.size());
-  // Pads as Python's str.center() does, which puts an odd space to the left if the text's width is even.
+  // Pads as Python's str.center() does, which puts an odd space to the left if the text's length is even.
   const std::int64_t left = fill_sides == Sides::left    ? missing
                             : fill_sides == Sides::right ? 0
                                                          : missing / 2 + (missing & width & 1);

@@ -1,4 +1,4 @@
-// These filters return texts.
+// Implements the filters of texts.
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
@@ -18,7 +18,7 @@ Object filter_capitalize(Interpreter& in, const Object& value, Parameters&) {
   return capitalize_text(to_text(in.budget(), value));
 }
 
-// Implements "title". Jinja's words begin after white space and some brackets.
+// Implements "title". Jinja's words begin after white space, hyphens and opening brackets.
 Object filter_title(Interpreter& in, const Object& value, Parameters&) {
   const Text text = to_text(in.budget(), value);
   in.budget().charge(2 * text.size());

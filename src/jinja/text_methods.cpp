@@ -1,4 +1,4 @@
-// The methods of str. Functions have the names of Python's methods.
+// Implements the methods of Python's str.
 #include <algorithm>
 #include <map>
 
@@ -32,7 +32,7 @@ Window read_window(const Text& text, Parameters& given) {
           static_cast<std::size_t>(start), false};
 }
 
-// Returns the index of the character where `part` is found, or -1.
+// Returns the index of the character where the argument `sub` is found, or -1.
 std::int64_t find_place(Interpreter& in, const Object& self, Parameters& given, bool is_last) {
   const Text& text = *self.text();
   in.budget().step(text.size() / 16);

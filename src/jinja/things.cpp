@@ -26,7 +26,7 @@ Loop::Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std
       scope_(std::move(scope)),
       items_(std::move(items)),
       depth_(depth),
-      object_depth_(measure_depth_of_items(items_)) {}
+      object_depth_(compute_container_depth(items_)) {}
 
 std::string Loop::describe() const { return fmt::format("<LoopContext {}/{}>", index_ + 1, items_.size()); }
 
@@ -53,7 +53,7 @@ bool Loop::changed(Interpreter& in, Parameters& parameters) {
   bool is_same = last_ && last_->size() == values.size();
   for (std::size_t i = 0; is_same && i < values.size(); ++i) is_same = are_equal(in.budget(), (*last_)[i], values[i]);
   if (is_same) return false;
-  object_depth_ = std::max(object_depth_, measure_depth_of_items(values));
+  object_depth_ = std::max(object_depth_, compute_container_depth(values));
   last_ = std::move(values);
   return true;
 }

@@ -1,4 +1,4 @@
-// Declares objects with calls or attributes: macros, loops, functions, methods.
+// Declares objects that templates call or whose attributes they use: macros, loops, functions, methods.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace poise::jinja {
 // Represents a macro, or the body of a call block as the function caller().
 class Macro final : public Thing {
  public:
-  // Requires: the template outlives it, and the interpreter keeps the scope.
+  // Requires: the template outlives this, and Interpreter::keep_scope() was called for the scope.
   Macro(const Statement& macro, ScopePtr scope) : macro_(macro), scope_(std::move(scope)) {}
 
   std::string type() const override { return "Macro"; }
@@ -88,7 +88,7 @@ using Method = Object (*)(Interpreter& in, const Object& self, Parameters& param
 
 // Returns the method of a text with that name; null if texts have no such method.
 Method find_text_method(std::string_view name);
-// Returns the method of markup with that name, as markupsafe defines it.
+// Returns the method `name` of markup, as markupsafe makes it from `of_text`, the method of other texts.
 Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
 Method find_dict_method(std::string_view name);
 Method find_sequence_method(std::string_view name);
@@ -104,7 +104,7 @@ void add_functions(Interpreter& in, Scope& globals);
 enum class Sides { left, right, both };
 // Removes the characters of a set at the left, the right or both ends of a text. A null set stands for white space.
 Text strip_text(const Text& text, const Text* set, Sides sides);
-// Splits a text at a separator, or at white space if it is null; at most `most` times, or without a limit.
+// Splits a text at a separator, or at white space if it is null. `most` limits the number of cuts.
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> most, bool from_right);
 std::vector<Text> split_lines(const Text& text, bool with_ends);
 Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);
