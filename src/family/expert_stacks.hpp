@@ -53,7 +53,7 @@ class ExpertLayer {
   std::set<const Tensor*> used_;
 };
 
-// The experts of gpt-oss:
+// The experts of gpt-oss have these forms:
 //
 //   stacked_in_out   experts.gate_up_proj [experts, in, 2 * inner] and experts.down_proj [experts, inner, out],
 //                    numbers, as transformers computes with them

@@ -78,7 +78,7 @@ namespace smollm3 {
 extern const Family kSmolLm3Family;
 }  // namespace smollm3
 
-// Tiny Llama (docs/formats/tiny-llama.md). Its weights:
+// Tiny Llama (docs/formats/tiny-llama.md) has these weights:
 //
 //   embedding.weight [V, D]   position_embedding.weight [S, D]
 //   a layer: attention.{query,key,value,output}.weight [D, D]   ffn.linear1.weight [D, F], .bias [F]

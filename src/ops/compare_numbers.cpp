@@ -260,7 +260,7 @@ class StoredElements {
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }
-  // Returns the largest number after the last element, so that the other tensor's elements come first.
+  // Returns the i-th element's cell; UINT64_MAX after the last, so that the other tensor's elements come first.
   std::uint64_t get_cell(std::size_t i) const { return i < entries_.size() ? entries_[i].cell : UINT64_MAX; }
   const std::byte* get_bytes(std::size_t i) const {
     return bytes_.data() + entries_[i].place * values_.count_element_bytes();

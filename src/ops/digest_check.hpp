@@ -31,8 +31,8 @@ class DigestCheck {
  public:
   using Wanted = std::function<bool(const Tensor&)>;
 
-  // Checks the digests of wanted tensors in the models' files, or the share of this rank if there are several. `ranks`
-  // may be null. Requires: the models outlive this.
+  // Lists the digests to check: those of wanted tensors in the models' files, or the share of this rank if there are
+  // several. `ranks` may be null. Requires: the models outlive this.
   DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks = nullptr);
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;

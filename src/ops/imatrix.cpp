@@ -1,4 +1,4 @@
-// Adds up importance matrices of several files, and writes them in both formats (formats/importance_matrix.hpp).
+// Adds up importance matrices of several files, and writes the sums in either format (formats/importance_matrix.hpp).
 #include <poise/imatrix.hpp>
 
 #include <algorithm>

@@ -113,8 +113,8 @@ class Merging {
     return std::nullopt;
   }
 
-  // Returns the matrix that the adapter's change is added to: PEFT saves the embedding and the output matrix of the
-  // base with an adapter that changes them. A tied model has one matrix for both.
+  // Returns the matrix that the adapter's change is added to: the adapter's copy, if it has one, because PEFT may save
+  // embedding and output matrix with an adapter; otherwise the model's. A tied model has one matrix for both.
   const Tensor& find_base(const Target& target) const {
     const auto found = whole_.find(target.name);
     if (found != whole_.end()) return found->second;

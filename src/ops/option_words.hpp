@@ -24,7 +24,7 @@ std::string format_code_types();
 // "float16", "half", ..., in either case.
 std::optional<DType> parse_cast_type(std::string_view text);
 
-// Parses a type for ConvertOptions::Keep: a type of codes, "f32", "f16" or "bf16". Recipes are not types.
+// Parses a type for ConvertOptions::Keep: a type of codes, or one that parse_cast_type() accepts; not a recipe.
 std::optional<StoredType> parse_kept_type(std::string_view text);
 std::string format_kept_types();
 

@@ -86,7 +86,7 @@ class TypeChooser {
     // The header may depend on the types, and a format may store equal tensors once. So each choice is measured, and
     // the room shrinks until a choice fits.
     fixed_ = subtract(count_bytes(least), selection.least_bytes());
-    std::uint64_t room = count_allowed(least);
+    std::uint64_t room = count_allowed_bytes(least);
     for (;;) {
       const std::vector<std::size_t> chosen = selection.select(subtract(room, fixed_));
       BudgetedTypes result{make_types(chosen), {}};
@@ -95,7 +95,7 @@ class TypeChooser {
         result.choice = describe_choice(selection, chosen, size);
         return result;
       }
-      room = subtract(room, std::max<std::uint64_t>(1, subtract(count_bytes(size), count_allowed(size))));
+      room = subtract(room, std::max<std::uint64_t>(1, subtract(count_bytes(size), count_allowed_bytes(size))));
     }
   }
 
@@ -113,14 +113,14 @@ class TypeChooser {
     return {made.model, plan};
   }
 
-  // The budget limits count_bytes() to count_allowed().
+  // The budget limits count_bytes() to count_allowed_bytes().
   std::uint64_t count_bytes(const OutputSize& size) const { return budget_.bytes ? *size.file : size.tensors; }
-  std::uint64_t count_allowed(const OutputSize& size) const {
+  std::uint64_t count_allowed_bytes(const OutputSize& size) const {
     if (budget_.bytes) return *budget_.bytes;
     const double bytes = std::floor(*budget_.bits_per_weight * static_cast<double>(size.elements) / kBitsPerByte);
     return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : UINT64_MAX;
   }
-  bool fits(const OutputSize& size) const { return count_bytes(size) <= count_allowed(size); }
+  bool fits(const OutputSize& size) const { return count_bytes(size) <= count_allowed_bytes(size); }
 
   void require_possible(const OutputSize& least) const {
     if (fits(least)) return;
@@ -209,7 +209,7 @@ class TypeChooser {
     const Transformed made = transform(model_, target_, options_, &merged_, &probed);
     std::uint64_t pass_bytes = 0;
     for (const Tensor& tensor : own.tensors()) pass_bytes = saturating_add(pass_bytes, tensor.size_bytes());
-    // The ranks divide the passes, and gather the results: all of them choose by the same bits.
+    // The ranks divide the passes and gather the results, so that all of them choose by the same numbers.
     const std::size_t first = ranks_ == nullptr ? 0 : ranks_->rank();
     const std::size_t step = ranks_ == nullptr ? 1 : ranks_->size();
     Meter meter(options_.write.progress,
@@ -245,9 +245,9 @@ class TypeChooser {
 
   // Returns the bytes of a candidate that the budget limits.
   std::uint64_t count_bytes(const TypeCandidate& candidate) const {
-    return budget_.bytes ? count_padded(candidate.bytes) : candidate.bytes;
+    return budget_.bytes ? count_padded_bytes(candidate.bytes) : candidate.bytes;
   }
-  std::uint64_t count_padded(std::uint64_t bytes) const {
+  std::uint64_t count_padded_bytes(std::uint64_t bytes) const {
     const auto& allowed = target_.options.align;
     if (!allowed) return bytes;
     return checked_align(bytes, options_.write.align.value_or(allowed->usual)).value_or(UINT64_MAX);
@@ -283,7 +283,7 @@ class TypeChooser {
       const TypeCandidate& from = matrices_[i].candidates[reference[i]];
       const TypeCandidate& to = matrices_[i].candidates[chosen[i]];
       tensors = saturating_add(subtract(tensors, from.bytes), to.bytes);
-      file = saturating_add(subtract(file, count_padded(from.bytes)), count_padded(to.bytes));
+      file = saturating_add(subtract(file, count_padded_bytes(from.bytes)), count_padded_bytes(to.bytes));
       point.error += to.error * matrices_[i].weight;
       weights += matrices_[i].weight;
     }
@@ -299,12 +299,12 @@ class TypeChooser {
     constexpr double kStep = 0.5;  // bits per weight
     constexpr double kLastStep = 9;
     std::vector<std::vector<std::size_t>> choices = {selection.select(0), chosen, selection.select(UINT64_MAX)};
-    const std::uint64_t fixed = subtract(size.tensors, count_chosen(chosen));
+    const std::uint64_t fixed = subtract(size.tensors, count_chosen_bytes(chosen));
     for (double bits = kStep; bits < kLastStep; bits += kStep) {
       const double bytes = bits * static_cast<double>(size.elements) / kBitsPerByte;
       if (bytes < 0x1p63) choices.push_back(selection.select(subtract(static_cast<std::uint64_t>(bytes), fixed)));
     }
-    std::ranges::sort(choices, {}, [&](const auto& one) { return count_chosen(one); });
+    std::ranges::sort(choices, {}, [&](const auto& one) { return count_chosen_bytes(one); });
     choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
     BudgetChoice choice;
     for (const auto& one : choices) choice.curve.push_back(make_point(one, chosen, size));
@@ -313,7 +313,7 @@ class TypeChooser {
     return choice;
   }
 
-  std::uint64_t count_chosen(const std::vector<std::size_t>& chosen) const {
+  std::uint64_t count_chosen_bytes(const std::vector<std::size_t>& chosen) const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < matrices_.size(); ++i)
       sum = saturating_add(sum, matrices_[i].candidates[chosen[i]].bytes);
@@ -343,7 +343,7 @@ class TypeChooser {
     return rows;
   }
 
-  // The type of matrices without candidates. Their rows fit no blocks, so they get the fallback of this type.
+  // Matrices without candidates get this type, or its fallback if no blocks fit their rows.
   static constexpr StoredType kUsual = {.dtype = DType::u8, .blocks = "q8_0"};
 
   const Model& model_;

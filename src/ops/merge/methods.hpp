@@ -220,7 +220,8 @@ double make_random_number(std::uint64_t key, std::uint64_t element);
 // with other numbers of models than the method merges, and a base that does not fit the method.
 void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
 
-// Returns the sources of a slice that count as inputs: those that are not the base, unless the method merges it, too.
+// Returns the sources of a slice that count as inputs: all but the base. With Base::unused, the base counts, too;
+// with Base::first it is the first input.
 std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
                                             const MergeMethod& method);
 

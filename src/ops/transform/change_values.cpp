@@ -115,8 +115,8 @@ class Quantize final : public Step {
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Gives equal weights to a matrix with only zeros: errors would not count, and all codes would become zeros.
-  // Weights count as zeros if they are so small that products with squares underflow.
+  // Gives equal weights to a matrix whose weights are all zeros: its errors would not count, and its codes become
+  // zeros. Weights count as zeros if they are so small that products with squares underflow.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto has_weight = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, has_weight)) {

@@ -45,8 +45,8 @@ struct FoundKey {
   std::string name;
 };
 
-// Finds where a key is: it is an attribute if the model has one of that name; otherwise the prefix names the place.
-// Without a prefix, it is a field of the card, or a key that the configuration has, or else a new attribute.
+// Finds where a key is: it is an attribute if the model has one of that name, or the vocabulary's chat template, or the
+// prefix names the place. Without a prefix, it is a field of the card, a key of the configuration, or a new attribute.
 FoundKey find_key(const Model& model, const std::string& key) {
   if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
   if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};

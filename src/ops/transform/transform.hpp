@@ -154,9 +154,9 @@ struct Transformed {
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Applies all steps. `merged` has the types for matrices that adapters changed, if no other type is asked for; null:
-// there are none. `types` has those of options.budget; null: the types stay. Throws bad_argument if a pattern does not
-// match any tensor, a type is not a target type, or options contradict each other. Reads no tensor's bytes. Tensors
-// that are to be sparse stay dense until make_sparse().
+// there are none. `types` has those of options.budget; null: the types stay. Throws bad_argument if a pattern matches
+// no tensor, a type is not a target type, or options contradict each other; unsupported if a tensor cannot get its
+// type. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged = nullptr, const MatrixTypes* types = nullptr);
 
