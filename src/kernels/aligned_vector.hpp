@@ -1,4 +1,4 @@
-// Containers whose memory begins at a cache line: a SIMD load that crosses cache lines reads memory twice.
+// Containers whose memory begins at a cache line: a SIMD load that crosses cache lines reads two of them.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Multiplies codes of the rows that share a vector by the integer x of several tokens. Types of blocks use WordSums,
 // ByteSums or ScaledSums. These add products with codes that share a scale exactly, as integers, then multiply the sum
-// by the scale, and add the result in float32. A row's sums have the same order on every processor and for any number
-// of tokens.
+// by the scale, and add the result in float32. A row's products are added in the same order on every processor and for
+// any number of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
 #undef POISE_KERNELS_ROW_SUMS
