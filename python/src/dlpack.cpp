@@ -79,7 +79,7 @@ struct Exported {
 
 void delete_exported(DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); }
 
-// Destroys a capsule that was not consumed.
+// Frees the array of a capsule that was not consumed.
 void delete_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kFresh) == 0) return;
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kFresh));
@@ -101,7 +101,7 @@ DType find_dtype(const DLDataType& type) {
                                      type.code, type.bits, type.lanes));
 }
 
-// Copies elements in any order, row by row.
+// Copies elements with any strides to row-major order.
 void copy_strided(const DLTensor& from, std::size_t dimension, const std::byte* in, std::size_t width,
                   std::byte*& out) {
   if (dimension == static_cast<std::size_t>(from.ndim)) {
@@ -124,8 +124,8 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// Returns (dtype, shape, Memory) of a capsule: its memory, or a copy if the elements are not in row-major order. The
-// capsule cannot be used again.
+// Returns (dtype, shape, Memory) of a capsule: its memory, or a copy if the elements are not in row-major order.
+// Marks the capsule as used, unless it copies.
 py::tuple consume_capsule(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
     throw py::buffer_error("this is not a DLPack capsule, or it has been used already");

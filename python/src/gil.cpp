@@ -24,7 +24,7 @@ Released::~Released() {
 }
 
 Taken::Taken() {
-  if (is_ending() && PyGILState_GetThisThreadState() == nullptr) sleep_for_ever();  // the interpreter has ended
+  if (is_ending() && PyGILState_GetThisThreadState() == nullptr) sleep_for_ever();
   state_ = survive_unwinding([] { return PyGILState_Ensure(); });
 }
 

@@ -44,7 +44,7 @@ class LongCall {
  private:
   void execute(const std::function<void()>& work);
   void watch_for_interrupts(const std::function<bool()>& wait);
-  void keep_error();  // keeps Python's current error, unless there is an earlier one
+  void keep_error();  // stops the work, and keeps Python's current error, unless there is an earlier one
 
   py::object callback_;
   std::stop_source stop_;

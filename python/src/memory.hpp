@@ -24,7 +24,6 @@ struct Memory {
 // Returns new bytes, not initialized, aligned to 64 bytes. Throws std::bad_alloc.
 Memory make_memory(std::uint64_t size);
 
-// Returns a copy of numbers.
 Memory copy_to_memory(std::span<const float> numbers);
 
 // Returns private writable pages of a file's bytes [offset, offset + length): writing to them does not change the file.

@@ -49,7 +49,7 @@ Shape parse_shape(const py::handle& sizes) {
 }
 
 // Returns a tensor of a new model from another model's Tensor, or from (dtype, shape, buffer). A function in place of
-// the buffer is called for the buffer whenever the bytes are read. The model's tensors share `loaded`.
+// the buffer returns it when the bytes are read. The model's tensors share `loaded`.
 Tensor parse_tensor(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().hold_tensor();

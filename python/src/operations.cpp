@@ -79,7 +79,7 @@ void set_card_fields(const Given& given, ConvertOptions& to) {
   set_card(given.read_dict("a dict of fields to text"), to.card);
 }
 
-// The keywords of ConvertOptions in poise/_types.py.
+// Has the keywords of ConvertOptions in poise/_types.py.
 constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"format", [](const Given& given, ConvertOptions& to) { to.format = given.read_text(); }},
     {"dtype",
@@ -182,7 +182,7 @@ py::dict make_plan_dict(const Plan& plan) {
                   "exact"_a = plan.exact);
 }
 
-// Returns the name of the format: `named`, or that which the name of the output implies.
+// Returns the name of the format `named`; if `named` is empty, of the format that the name of the output implies.
 std::string find_output_format_name(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? find_output_format(output) : find_format_by_name(named)).info.name);
 }

@@ -79,8 +79,8 @@ struct Option {
   void (*set)(const Given& given, Options& to);
 };
 
-// Converts a dict of keywords, in the order of the rows, because some need an earlier value. Ignores keywords without a
-// row.
+// Converts a dict of keywords, in the order of the rows, because some need an earlier value. Ignores None, and keywords
+// without a row.
 template <typename Options>
 Options parse_options(const py::dict& given, std::span<const Option<Options>> known) {
   Options to;

@@ -20,7 +20,7 @@ using Stopped = std::function<bool()>;
 
 bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
 
-// Reads bytes [offset, offset + size), on all processors if the blob can seek.
+// Reads bytes [offset, offset + size): more than kPiece on all processors, if the blob can seek.
 void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
   if (!blob.seekable() && offset == 0 && size == blob.size())

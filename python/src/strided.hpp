@@ -1,4 +1,4 @@
-// Strided: the elements that a slice selects from a row-major array; read_strided() reads only these.
+// Strided: the elements that a slice selects from a row-major array, and read_strided(), which copies them.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,15 @@ struct Strided {
 
   // Returns the number of selected elements.
   std::uint64_t count() const;
-  // Returns true if the elements are contiguous.
   bool is_contiguous() const;
   // Returns the number of elements from the first to the last one, both included; 0 if there are none.
   std::uint64_t extent() const;
 };
 
-// Copies the elements, of `width` bytes each, to `out`, in row-major order. Reads little more than these from a
-// seekable blob. Many threads may call `stopped`, unless it is empty; when it returns true, read_strided() ends early,
-// and the contents of `out` are undefined. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob
-// has the elements; `out` has space.
+// Copies the elements, of `width` bytes each, to `out`, in row-major order. Reads short runs of elements
+// together with the bytes between them. Many threads may call `stopped`, unless it is empty; when it returns true,
+// read_strided() ends early, and the contents of `out` are undefined. Throws what reading the blob throws, and
+// std::bad_alloc. Requires: the blob has the elements; `out` has space.
 void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out,
                   const std::function<bool()>& stopped = {});
 

@@ -10,7 +10,7 @@
 namespace poise::python {
 namespace {
 
-constexpr int kDeepest = 64;  // readers have the same limit
+constexpr int kDeepest = 64;  // as in the readers of JSON and CBOR
 
 py::object require_result(PyObject* made) {
   if (made == nullptr) throw py::error_already_set();
