@@ -55,7 +55,7 @@ struct ImatrixOptions {
   std::string dataset = {};                // the name of the text
   unsigned threads = 0;                    // the largest number; 0: one per processor
   bool exact = false;                      // the same as SessionOptions::exact
-  // Gets the sums so far after every `save_every` chunks; 0: never.
+  // Gets the sums so far after every `save_every` chunks, but not at the end; 0: never.
   std::function<void(const Imatrix&)> save = {};
   std::size_t save_every = 0;
 };

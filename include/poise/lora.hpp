@@ -26,7 +26,7 @@ struct LoraAdapter {
 // that an adapter stores whole (modules_to_save, biases) replace the model's. If embeddings are tied and an adapter
 // changes the embedding, only the input side changes: the output matrix becomes a separate tensor, with a warning.
 // Throws not_found and invalid_file for an unreadable adapter; unsupported for unknown kinds (DoRA); invalid_file,
-// listing everything in the adapter that does not fit the model. Requires: `scale` is finite.
+// listing everything in the adapter that does not fit the model; bad_argument for a scale that is not finite.
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters);
 
 }  // namespace poise

@@ -299,8 +299,8 @@ class Model : public ModelHeader {
 
   const ModelHeader& header() const { return *this; }
 
-  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 4,000,000
-  // parts in all or a rank of 64.
+  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 100,000
+  // parts, 4,000,000 parts in all, or a rank of 64.
   const Tensor& add(Tensor tensor);
 
   // Reserves space for that many tensors.

@@ -61,7 +61,8 @@ class Sampler {
   void see(std::span<const TokenId> tokens);
 
   // Returns a token id: an index into `logits`. Of equal scores the lower id goes first. Throws unsupported, naming the
-  // token, when a score is NaN or infinitely large. Requires: logits is not empty.
+  // token, when a score is NaN or infinitely large; bad_argument for a bias of a token without a score. Requires:
+  // logits is not empty.
   TokenId sample(std::span<const float> logits);
 
   // Draws a guess from the scores of a draft, with the same options. The guess does not count as a token of the text.

@@ -72,11 +72,10 @@ struct StatisticsOptions {
   Progress progress = {};
 };
 
-// Computes the statistics of all tensors. Reads each once, and some pieces twice, where the first estimate of six
-// standard deviations was too large to find all outliers. Uses all processors. Memory holds about a megabyte for each
-// processor, possible outliers of the tensors in progress, and what reading compressed and sparse tensors needs. Does
-// not check digests. Throws what reading the blobs throws, cancelled, and bad_argument for a pattern that matches no
-// tensor.
+// Computes the statistics of all tensors. Reads each once, but twice those pieces whose outliers the first estimates
+// did not find. Uses all processors. Memory holds about a megabyte for each processor, possible outliers of the tensors
+// in progress, and what reading compressed and sparse tensors needs. Does not check digests. Throws what reading the
+// blobs throws, cancelled, and bad_argument for a pattern that matches no tensor.
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options = {});
 
 }  // namespace poise

@@ -54,7 +54,7 @@ class TensorColumns {
   explicit TensorColumns(const std::vector<PartHash>& hashes);
 
   void add(const Tensor& tensor, const TensorFacts& facts);
-  // Adds the differences as a list of their own: name, what, in A, in B, numbers, map and worst element of each.
+  // Adds the differences as a list of their own: name, kind, storage before and after, and distances of each.
   void add_differences(Value::Array rows) { lists_["differences"] = std::move(rows); }
   // Returns the JSON. Requires: this is the last call that uses the lists.
   std::string release_json();
