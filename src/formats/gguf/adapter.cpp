@@ -44,7 +44,7 @@ std::string find_base_model(const Model& file) {
 }
 
 // Returns one matrix of a stacked tensor. Requires: the tensor has three dimensions, and numbers.
-Tensor make_stacked_matrix(const Tensor& stack, std::uint64_t number) {
+Tensor slice_stack(const Tensor& stack, std::uint64_t number) {
   const Tensor dense = make_dense_tensor(stack);
   const Part& data = dense.require("data");
   const unsigned item = info(data.dtype).bits / 8;
@@ -151,8 +151,8 @@ class AdapterReader {
     if (base_ != nullptr && known.change != Change::stacked)
       return report(fmt::format("{}: the model has no such stacked matrices", name));
     for (std::uint64_t i = 0; i < experts; ++i) {
-      const Tensor left = make_stacked_matrix(*pair.left, i);
-      const Tensor right = make_stacked_matrix(*pair.right, i);
+      const Tensor left = slice_stack(*pair.left, i);
+      const Tensor right = slice_stack(*pair.right, i);
       if (const auto problem = ThinMatrices{&left, &right}.find_fault("lora_b", "lora_a"))
         return report(fmt::format("{}: {}", name, *problem));
       const std::string expert = base_ == nullptr ? name : make_expert_name(known.name, i);
@@ -189,7 +189,7 @@ class AdapterReader {
 
 constexpr double kMostAlpha = static_cast<double>(std::numeric_limits<float>::max());
 
-// Returns float32 numbers times a factor.
+// Returns float32 numbers times a factor. Reading throws unsupported if a product is too large for float32.
 BlobPtr scale_numbers(const Tensor& tensor, float factor) {
   const auto compute = [name = tensor.name, factor](const Blob& numbers, std::span<const LoadedBlob> /*kept*/,
                                                     std::uint64_t first, std::span<float> out) {
@@ -253,8 +253,8 @@ class AdapterMaker {
                               adapter_.whole.front().name));
   }
 
-  // Throws unsupported for matrices whose adapter llama.cpp loads and then ignores, or at which it stops. llama.cpp
-  // reads the A of an embedding transposed, and stops when the embedding is the output matrix, too.
+  // Throws unsupported for matrices that llama.cpp lacks, whose adapter it ignores, or at which it stops: it reads the
+  // A of an embedding transposed, and stops when the embedding is the output matrix, too.
   void require_applied_matrices() const {
     const bool is_tied = base_.config->tie_word_embeddings;
     const std::optional<DecoderPlan> plan = make_known_plan(base_);

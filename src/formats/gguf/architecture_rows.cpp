@@ -14,7 +14,7 @@ constexpr std::array kValues = std::to_array<NameRow>({
     {"attn_output.weight", "self_attn.o_proj.weight"},
 });
 
-// llama.cpp rotates neighbours in Llama and its relatives.
+// llama.cpp rotates neighbouring rows together in Llama and its relatives.
 constexpr std::array kPairs = std::to_array<NameRow>({
     {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
     {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},

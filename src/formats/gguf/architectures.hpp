@@ -120,8 +120,8 @@ struct Architecture {
   // Counted from 1, layers unrotated_period, 2 * unrotated_period, ... do not rotate. 0: all rotate.
   std::uint64_t unrotated_period = 0;
   bool needs_output = false;  // llama.cpp requires an output matrix, even if it equals the embedding
-  // The configuration of these models has the number that scales attention; llama.cpp uses the head's length or, for
-  // models with this many layers, hidden_size / num_attention_heads. 0: other models, whose configuration lacks it.
+  // If not 0, config.json has query_pre_attn_scalar, which scales attention. llama.cpp ignores it, and uses the length
+  // of a head or, for models with this many layers, hidden_size / num_attention_heads.
   std::uint64_t wide_scale_layers = 0;
 };
 

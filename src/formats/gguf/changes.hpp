@@ -29,8 +29,8 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 enum class UnitShift : std::uint8_t { added, taken_away };
 
 // Returns the float32 numbers plus or minus 1, computed when they are read. llama.cpp stores the norms of Gemma as 1 +
-// weight, by which Gemma multiplies. Sums are float32. (w + 1) - 1 is w if w has no bits below those of 1 + w: for
-// example, every bfloat16 number of at least 2^-16. Other numbers lose their lowest bits. A blob of numbers minus 1
+// weight, by which Gemma multiplies. Sums are float32. (w + 1) - 1 is w if float32 holds 1 + w exactly: for example,
+// for every bfloat16 w between 2^-16 and 2^24. Other numbers may lose their lowest bits. A blob of numbers minus 1
 // keeps the original as stored_as(), so that the way back is exact. Requires: the blob is whole float32 numbers.
 BlobPtr shift_by_one(BlobPtr floats, UnitShift shift);
 

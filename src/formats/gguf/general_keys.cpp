@@ -123,7 +123,7 @@ class GeneralWriter {
 
   void write_text(std::string_view name, std::string_view text) { out_.add_text_if_new(make_key(name), text); }
 
-  // Returns the values of the first of these keys that the card has.
+  // Returns the values of the first of these keys that the model card's front matter has.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
       if (std::vector<std::string> values = front_matter_.find_values(key); !values.empty()) return values;
@@ -154,8 +154,8 @@ class GeneralWriter {
     }
   }
 
-  // Writes names, version and size. Each comes from the card, or else from the name in config.json, or else from the
-  // name of the directory or file.
+  // Writes names, version and size. Each comes from the front matter, or else from the name in config.json, or else
+  // from the name of the directory or file.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
@@ -272,7 +272,7 @@ class GeneralWriter {
   std::vector<std::string> losses_;
 };
 
-// Writes only the card's keys: the file's other keys are attributes, and tensors that no program runs need none.
+// Writes only the card's keys. A GGUF file's other keys are attributes; an unknown architecture needs no other keys.
 void write_card(const Card& card, KeyValues& out) {
   out.add_text_if_new("general.author", card.author);
   out.add_text_if_new("general.license", card.license);

@@ -49,8 +49,8 @@ struct WrittenMetadata {
 };
 
 // Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters` are those of
-// the architecture. `file_type` is llama.cpp's number for the types of most tensors, if it has one. `tensors` are all
-// tensors of the file.
+// make_hyperparameters(), empty if `architecture` is null. `file_type` is llama.cpp's number for the types of most
+// tensors, if it has one. `tensors` are all tensors of the file.
 WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
@@ -60,17 +60,17 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
 // and for ids of special tokens outside the vocabulary.
 Value make_attribute(const Model& model, const std::string& key, const Value& given);
 
-// Prepares an edit of a GGUF file's metadata. An existing key keeps its type, so the text must be a value of this type.
-// A new key gets the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends
+// Prepares an edit of a GGUF file's metadata. An existing key keeps its type, which the new value must fit. A new key
+// gets the type that llama.cpp requires, or that of its value. Other entries keep their bytes. If the new header ends
 // within the old one's padding, commit() writes the bytes that differ; else it replaces the file by a new one, to which
 // the operating system copies the tensors. Throws bad_argument for keys that place tensors, and for a part of a split
 // model other than the first; unsupported for version 1 and big-endian files.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
-// Returns warnings about every file of a model: tensors that share an offset or are out of the header's order, names
-// with control characters, and tokens with the same text, which llama.cpp rejects; bytes that belong to no tensor,
-// padding that is not zero, tensors of unknown types, and faults of an adapter. Throws what reading the headers throws.
-// Requires: the files have been read.
+// Returns warnings about every file of a model. llama.cpp rejects tensors that share an offset or are out of the
+// header's order, and tokens with the same text. Other warnings are about names with control characters, bytes that
+// belong to no tensor, padding that is not zero, tensors of unknown types, and faults of an adapter. Throws what
+// reading the headers throws. Requires: the files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
 // Reads llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". For each matrix X of the model

@@ -104,7 +104,7 @@ class HeaderReader {
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 
-  // Returns the offset of the header's end. Requires: all of it has been read.
+  // Returns the offset up to which the header has been read: its end after read_tensors().
   std::uint64_t end() const { return in_.position(); }
 
   [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const {

@@ -23,7 +23,7 @@ inline constexpr std::string_view kCausal = "attention.causal";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-// The key of rope_scaling for the number of kAttentionFactor, if the type of scaling does not compute it.
+// This key of rope_scaling has the number of kAttentionFactor, unless the type of scaling computes it.
 inline constexpr std::string_view kPlainFactor = "attn_factor";
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // the name of rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
@@ -43,7 +43,7 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
 });
 
-// llama.cpp requires these keys in every file.
+// llama.cpp requires these keys in every file of a model.
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 
@@ -102,11 +102,11 @@ std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& fact
                                                   std::uint64_t positions);
 
 // Computes the attention scale of longrope for a model extended from `original` positions: sqrt(1 + ln(positions /
-// original) / ln(original)).
+// original) / ln(original)); 1 if positions <= original.
 double compute_longrope_attention(double positions, double original);
 
 Value make_float_list(const std::vector<float>& numbers);
-// Returns the numbers of a list; empty for another value.
+// Returns the numbers of a list; empty for null, and for a value that is not a list of numbers.
 std::vector<float> parse_float_list(const Value* list);
 
 // Returns the architecture of a file whose general.architecture is `name`, or null.
@@ -114,13 +114,13 @@ const Architecture* find_file_architecture(const Entries& entries, std::string_v
 
 Heads read_heads(const Entries& entries, const Architecture& architecture);
 
-// Removes the entries that have keys of config.json, and returns them as this configuration. `model` has the file's
+// Removes the entries that have keys of config.json, and returns them under these keys. `model` has the file's
 // tensors under transformers' names; `factors` come from tensors that belong to the configuration.
 Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
                           const RopeFactors& factors);
 
 // Returns why extract_config() leaves out a hyperparameter, as a sentence: the value of a key is of another kind, or a
-// required key is missing. std::nullopt if there is no such key. Requires: extract_config() has not removed the
+// required key is missing. std::nullopt if it leaves out none. Requires: extract_config() has not removed the
 // entries.
 std::optional<std::string> explain_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 

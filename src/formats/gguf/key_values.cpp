@@ -236,7 +236,8 @@ void KeyValues::add_value(std::string_view key, const Value& value, std::optiona
 
 namespace {
 
-// Holds the type of keys whose names end in one of these names, or, for lists, are one of them. The first match counts.
+// Holds the type of keys whose names end in one of `names` or, if the type is a list, are one of `names`. The first
+// match counts.
 struct RequiredType {
   EntryType type;
   std::span<const std::string_view> names;

@@ -116,7 +116,7 @@ std::string Metadata::explain_missing_hyperparameters() const {
 
 namespace {
 
-// Parses a configuration. If that fails, adds `reason`, why the file lacks a hyperparameter, to the error's message.
+// Parses a configuration. If that fails, the error begins with `reason`, which explains what the file lacks.
 void read_config(Model& model, Attributes config, const std::optional<std::string>& reason, const std::string& path) {
   try {
     parse_config(model, std::move(config), path);

@@ -109,8 +109,8 @@ bool is_size(const std::string& small) {
   return is_counted_size(small) || std::ranges::find(kWords, small) != std::end(kWords);
 }
 
-// Returns the number in front of the last letter, multiplied by the letter's power of a thousand; std::nullopt if there
-// is no number.
+// Returns the number in front of the last character, times 1000 to the power of the character's place in " KMBT" (-1 if
+// it is not there); std::nullopt if there is no number.
 std::optional<double> parse_parameters(const std::string& size) {
   const auto number = parse_number_text<double>(std::string_view(size).substr(0, size.size() - 1));
   if (!number) return std::nullopt;
@@ -197,8 +197,8 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
   return fmt::format("{}", fmt::join(texts, "-"));
 }
 
-// Makes the first letter of each part of a word a capital, unless the word has capitals, begins with a digit, is a
-// version, or has letters beyond ASCII.
+// Makes each letter that follows no letter a capital, unless the word has capitals, begins with a digit, is a version
+// such as v0.1, or has letters beyond ASCII.
 std::string capitalize_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, is_ascii_lower);

@@ -180,7 +180,7 @@ class TensorAdder {
     }
   }
 
-  // Keeps the factors of rotary embeddings in a tensor; returns false for another tensor.
+  // Reads factors of rotary embeddings from their tensor; returns false for another tensor, and for invalid factors.
   bool read_factors(const TensorInfo& info, const Tensor& stored) {
     const auto* row = std::ranges::find(kRopeFactorRows, info.name, &RopeFactorRow::gguf);
     if (row == kRopeFactorRows.end() || architecture_ == nullptr ||

@@ -50,7 +50,7 @@ bool is_token_id(const Value* value, std::size_t count) {
 
 std::string make_key(std::string_view name) { return std::string(kTokenizer).append(name); }
 
-// Finds llama.cpp's defaults for missing keys, and for ids without a token (one after the last, or -1).
+// Finds llama.cpp's defaults for missing keys, and for ids without a token (after the last one, or negative).
 class DefaultValues {
  public:
   // `model` is the value of tokenizer.ggml.model, `count` the number of tokens.
@@ -210,7 +210,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   // The entry is removed, because writing a vocabulary sets it again.
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
     entries.remove(make_key("pre"));
-  // If the file has no such token, the flag has no effect and stays an attribute.
+  // If the file lacks the token, a flag that is true has no effect and stays an attribute.
   const auto read_special_flag = [&](std::string_view name, std::int32_t id, bool usual) {
     const auto* flag = entries.get_if<bool>(make_key(name));
     return id < 0 && flag != nullptr && *flag ? usual : read_flag(name, usual);

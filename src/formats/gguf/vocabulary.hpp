@@ -17,7 +17,7 @@ namespace poise::gguf {
 // The keys of a vocabulary begin with this.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // the value counts tokens
-// The value of tokenizer.ggml.model in a file without tokens. Some files have "no_vocab" instead.
+// tokenizer.ggml.model has this value in a file without tokens. Some files have "no_vocab" instead.
 inline constexpr std::string_view kNoTokenizer = "none";
 
 // Returns the type that a token has after its vocabulary was written and read again.
@@ -40,8 +40,8 @@ class Tokens {
   // unsupported for too many items.
   bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
-  // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is no vocabulary, or one of an unsupported
-  // kind: append_unused_arrays() then returns its arrays. Warns of ids without a token, and of missing keys with a
+  // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is none, or if tokenizer.ggml.model is not
+  // "llama": append_unused_arrays() then appends its arrays. Warns of ids without a token, and of missing keys with a
   // default. Throws invalid_file for arrays that do not match.
   std::optional<Vocabulary> make_vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 

@@ -83,7 +83,7 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
   for (const auto& [key, value] : config) {
     if (model.config_json.find(key) != nullptr && std::ranges::find(kImplied, key) == kImplied.end()) add(key, value);
   }
-  // If a key that only the entries imply changes the computation, sets it to null.
+  // If the keys that only the entries imply change the computation, sets all of them to null.
   if (!is_same_computation(said, model)) {
     std::vector<std::string> more;
     for (const auto& [key, value] : said) {
