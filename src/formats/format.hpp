@@ -106,8 +106,8 @@ class PreparedEdit {
   // Returns the file after the edit.
   virtual SourcePtr make_edited_source() const = 0;
   const std::vector<std::string>& added() const { return added_; }
-  // Compares the models of the file before and after the edit. Throws bad_argument if a change has no effect on what
-  // Poise reads.
+  // Compares the models of the file before and after the edit. An override may throw bad_argument for a change without
+  // effect on what Poise reads.
   virtual void require_effect(const Model& before, const Model& after) const {
     (void)before;
     (void)after;
@@ -163,9 +163,8 @@ struct Format {
   // Returns the findings of verify() that are not about tensors: bytes that belong to no part, and faults of files that
   // this file refers to. Null: there are none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // Returns an error for each place in a file, of any format, that makes or may make Python run code when a loader of
-  // this format reads the file. Does not look at tensors. Null: no loader of the format runs code. Throws what read()
-  // throws.
+  // Returns a finding for each place in a file, of any format, that makes or may make Python run code when a loader of
+  // this format reads the file. Null: no loader of the format runs code. Throws what read() throws.
   std::vector<Finding> (*find_dangerous_code)(const SourcePtr& source) = nullptr;
   // Returns the number of checksums in the file if they cover every byte of its tensors; audit() compares them with the
   // bytes. Null: the format has none.

@@ -35,8 +35,9 @@ class ImportanceMatrix {
   // are negative or not finite.
   explicit ImportanceMatrix(const std::filesystem::path& path);
 
-  // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
-  // invalid_file unless there are `columns` weights, or `columns` for each of the `matrices` stacked in a tensor.
+  // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Takes an
+  // expert's weights from those of a stack. Throws invalid_file unless there are `columns` weights, or `columns` for
+  // each of the `matrices` stacked in a tensor.
   std::shared_ptr<const std::vector<float>> find_weights(std::string_view tensor, std::string_view model_type,
                                                          std::size_t columns, std::size_t matrices = 1) const;
 

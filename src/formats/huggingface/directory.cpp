@@ -132,7 +132,7 @@ std::string explain_missing_weights(const Container& directory) {
   return {};
 }
 
-// Returns the only file of the format; std::nullopt if there are several, or if it is a shard.
+// Returns the only file of the format; std::nullopt if there are none or several, or if it is a shard.
 std::optional<std::string> find_only_file(const Container& directory, const Format& format) {
   std::vector<std::string> found;
   for (std::string& name : directory.list_names()) {

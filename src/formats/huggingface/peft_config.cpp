@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMaxRank = 1 << 16;
 constexpr std::size_t kMaxPatterns = 4096;  // patterns in one field
 
-// Returns a value for messages: JSON of at most 60 bytes, or "a list or an object".
+// Returns a value for messages: JSON, shortened to 60 bytes, or "a list or an object".
 std::string format_value(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;

@@ -175,7 +175,7 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// If a file is also a tar archive, torch.load() reads the archive, because its oldest files are tar archives.
+// If a file is also a tar archive, torch.load() reads the archive, because PyTorch's oldest files are tar archives.
 constexpr std::string_view kIsTar =
     "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
     "the beginning";

@@ -45,7 +45,7 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// Describes the danger of tar archives: torch.load() runs the pickles in them, because its oldest files are such
+// Describes the danger of tar archives: torch.load() runs the pickles in them, because PyTorch's oldest files are tar
 // archives.
 Finding describe_danger_of_tar(const Source& source) {
   const std::string extension = std::filesystem::path(source.name()).extension().string();

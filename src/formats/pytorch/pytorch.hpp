@@ -26,7 +26,7 @@ inline constexpr std::size_t kMagicWithin = 32;  // the magic number ends within
 // for a file that is also a tar archive, because torch.load() would read the pickles in the archive.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
-// Checks the pickles of any file, for Format::find_dangerous_code. Returns an error for a checkpoint that is also a tar
+// Checks the pickles of any file, for Format::find_dangerous_code. Adds an error for a checkpoint that is also a tar
 // archive.
 std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source);
 

@@ -37,7 +37,7 @@ const ElementType& require_element_type(const Tensor& tensor) {
                             to_string(tensor.shape), type->name))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
-  // The size of other types is checked where they are read.
+  // check_parts() has checked the sizes of other types.
   if (!type->is_known() && count_bytes(type->bits(), tensor.elements()) != data.blob->size())
     refuse_tensor("safetensors", tensor, fmt::format("it has {} bytes", data.blob->size()));
   return *type;
