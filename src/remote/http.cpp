@@ -23,7 +23,7 @@ namespace poise::remote {
 namespace {
 
 constexpr int kMostRedirects = 10;
-constexpr std::size_t kMostHeaderBytes = 256 << 10;  // the headers of all hops together
+constexpr std::size_t kMostHeaderBytes = 256 << 10;  // the headers of a reply, with those of interim replies
 constexpr std::size_t kMostShown = 200;              // bytes of a server's text in a message
 constexpr long kConnectSeconds = 20;
 constexpr std::uint64_t kProgress = 64 << 10;  // an attempt that brings this many bytes resets the count of failures

@@ -239,10 +239,10 @@ struct UnfoldedModel {
 };
 
 // Makes parts of matrices whose groups run along rows, with codes of 4 or 8 bits. The embedding, other codes, and
-// matrices with a float16 zero point that is not a code become float32 numbers; Poise reads the zero points to find
-// these matrices. Reading the parts throws unsupported, which names the tensor, for integer zero points that are not
-// codes. If the model lacks an output matrix, `tied` is the name that it would have, and the configuration lists it as
-// not quantized; else `tied` is empty. Returns std::nullopt for a model without groups.
+// matrices whose zero points are neither integers nor codes in float16 become float32 numbers; Poise reads the zero
+// points to find these matrices. Reading the parts throws unsupported, which names the tensor, for integer zero points
+// that are not codes. If the model lacks an output matrix, `tied` is the name that it would have, and the configuration
+// lists it as not quantized; else `tied` is empty. Returns std::nullopt for a model without groups.
 std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
 // Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).

@@ -54,7 +54,7 @@ std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tenso
 const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor) {
   static constexpr std::array kBytes = {DType::f8_e4m3,     DType::f8_e5m2, DType::f8_e4m3fnuz,
                                         DType::f8_e5m2fnuz, DType::u8,      DType::i8};
-  // bitsandbytes may store codes of four bits as the bytes of such numbers.
+  // bitsandbytes may store codes of four bits as the bytes of these types.
   static constexpr std::array kNumbers = {DType::bf16, DType::f16, DType::f32, DType::f64};
   struct Scale {
     std::string_view ending;
