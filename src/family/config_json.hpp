@@ -24,8 +24,7 @@ void parse_config(Model& model, Attributes map, const std::string& path);
 // parse_config() throws.
 void change_config(Model& model, const Attributes& changes, const std::string& path);
 
-// Returns the hyperparameters under canonical names, with defaults, then the other keys: equal for equal
-// configurations.
+// Returns the hyperparameters under canonical names, with defaults, then the other keys as they are, in their order.
 Attributes make_canonical_config(const Model& model);
 
 // Returns the keys of config.json, in order, that Config does not have and does not imply.

@@ -50,7 +50,7 @@ struct TypeCandidate {
 std::vector<TypeCandidate> measure_types(const Tensor& matrix, const Importance& importance, std::uint64_t most_bytes,
                                          bool holds_bf16, bool has_importance);
 
-// Returns the bytes of the sample that measure_types() reads, for the progress.
+// Returns the size in bytes of the sample that measure_types() reads, for the progress.
 std::uint64_t count_sample_bytes(const Tensor& matrix);
 
 // Holds a matrix whose type the budget chooses, or a layer's matrices of experts with the same name apart from their
