@@ -8,8 +8,8 @@ namespace poise {
 
 void Communicator::sum(std::span<float> numbers) {
   if (size_ == 1) return;
-  // A token takes one exchange. For a prompt, each rank adds up one slice and sends the sums to all ranks: a rank then
-  // receives two numbers for each sum, not one from every rank.
+  // Few numbers, such as those of a token, take one exchange. For more, each rank adds up one slice and sends the sums
+  // to all ranks: a rank then receives two numbers for each sum, not one from every rank.
   constexpr std::size_t kMostOfOneExchange = 32768;
   if (size_ == 2 || numbers.size() <= kMostOfOneExchange) {
     parts_.resize(size_ * numbers.size());

@@ -193,7 +193,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
 void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ += written;
   if (unwritten_ < kWritebackBytes) return;
-  // This is only a hint to the system; flush() makes sure with fsync().
+  // This is only a hint to the system; flush() waits for the bytes with fsync().
   ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_),
                     SYNC_FILE_RANGE_WRITE);
   handed_over_ += unwritten_;

@@ -16,10 +16,10 @@ Place find_place(const Blob& blob, std::uint64_t byte) {
 
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
   if (!std::ranges::is_sorted(extents)) std::ranges::sort(extents);
-  const auto overlap = [](const Extent& a, const Extent& b) {
+  const auto have_overlap = [](const Extent& a, const Extent& b) {
     return (a.begin != b.begin || a.length != b.length) && b.begin - a.begin < a.length;
   };
-  const auto found = std::ranges::adjacent_find(extents, overlap);
+  const auto found = std::ranges::adjacent_find(extents, have_overlap);
   if (found == extents.end()) return std::nullopt;
   return std::pair(*found, *(found + 1));
 }

@@ -31,7 +31,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     std::exception_ptr failure;
     std::atomic<bool> busy = false;
   };
-  // There is an item for each processor. Up to kMostItems in all, each processor has a second one that waits.
+  // There is an item for each processor, and, up to kMostItems in all, a second one that waits.
   const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
   const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);

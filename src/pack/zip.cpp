@@ -90,7 +90,7 @@ class Reader {
 
  private:
   // Finds the end record. Some readers search for its signature from the end of the file, others also look at the
-  // length of the comment that ends it. For both, the last signature has to be the record.
+  // length of the comment at its end. For both, the last signature has to be the record.
   std::uint64_t find_end_record() {
     constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();

@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
 constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
-// PCRE2 interprets expressions that are too large for machine code, and each step takes up to 20 microseconds then.
+// If an expression is too large for machine code, PCRE2 interprets it: each step takes up to 20 microseconds.
 constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // the stack grows up to this size; unused pages take no memory

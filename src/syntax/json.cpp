@@ -28,8 +28,8 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. This forces
-// that use before main().
+// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. This constant
+// makes it do so before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
 // Makes a text from a file safe for an error message: short, and without terminal controls.
