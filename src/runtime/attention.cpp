@@ -63,8 +63,8 @@ struct Division {
   // Chooses sizes that make only enough tasks to keep all threads busy, so that few of them read the same keys.
   Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
       : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
-    // A row is a token with a head. This limits the rows of a task, because it keeps the scores of all of them. On
-    // tiles, the limit is higher, because each task converts keys and values again.
+    // A row is a token with a head. A task keeps the scores of all its rows, so their number is limited. On tiles, the
+    // limit is higher, because each task converts keys and values again.
     const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));

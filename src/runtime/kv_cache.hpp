@@ -31,7 +31,7 @@ struct CachedHeads {
 
 class KvCache {
  public:
-  // `positions` has the smallest number of positions that each layer must hold. `held` are the layers of this rank;
+  // `positions` states for each layer how many positions it must hold at least. `held` are the layers of this rank;
   // std::nullopt: all.
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
           const std::optional<IndexRange>& held = {});

@@ -102,7 +102,7 @@ std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage
 
 // Adds the tensor's zero points to a form with float32 scales: an array of numbers, or one number for all. Returns
 // false if the tensor has them in another form.
-bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
+bool add_zero_points(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
   if (scheme.zeros != Zeros::plain) return scheme.zeros != Zeros::packed;
@@ -120,7 +120,7 @@ std::optional<StoredForm> make_scaled_group_form(const Tensor& tensor, const Gro
   if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
   auto form =
       make_scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
-  return form && store_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
+  return form && add_zero_points(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
 // Returns the codes of all rows, stored with `bits` bits each. Requires: the tensor's codes are packed without gaps,
@@ -151,7 +151,7 @@ std::optional<StoredForm> make_column_group_form(const Tensor& tensor, std::vect
   StoredForm form = {.rows = {.storage = row->by_column}, .data = make_stored_codes(row->kept, tensor, scheme)};
   form.scales = make_float_blob(tensor, tensor.require("scales"), tensor.elements() / scheme.group_size);
   form.row_groups = std::move(groups_of_rows);
-  return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
+  return add_zero_points(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
 // Returns the form for groups along rows, or for one scale a row; std::nullopt for other schemes.
