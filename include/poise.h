@@ -785,7 +785,7 @@ poise_status poise_extract_lora(const char* base, const char* tuned, const char*
 
 typedef struct poise_convert_lora_options {
   size_t size;
-  const char* base;    // the adapter's base, or its config.json; NULL: the path that the adapter names
+  const char* base;    // the adapter's base, or its config.json; NULL: the model that the adapter names
   const char* format;  // as in poise_extract_lora_options
   const poise_storage* storage;
   poise_progress progress;

@@ -191,7 +191,7 @@ struct Plan {
   std::vector<PlannedTensor> tensors;  // the tensors that will be written, in the model's order
   std::vector<std::string> skipped;    // tensors that layers, only and skip leave out, by their names in the input
   std::vector<std::string> changes;    // changes of names, layers, vocabulary and keys, one sentence each
-  std::vector<Finding> warnings;       // about the input
+  std::vector<Finding> warnings;       // about the input, and about what the output replaces
   std::vector<std::string> losses;     // what the output's format cannot hold
   // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on where
   // shards end.
@@ -228,7 +228,7 @@ struct ConvertReport {
   std::uint64_t bytes_out = 0;       // files written
   std::uint64_t bytes_padding = 0;   // zero bytes among these for alignment; holes if the file system has them
   double seconds = 0;                // the wall time
-  std::vector<Finding> warnings;     // about the input
+  std::vector<Finding> warnings;     // about the input, and about what the output replaced
   std::vector<std::string> losses;   // what the output's format cannot hold
   std::vector<std::string> changes;  // the same as Plan::changes
 

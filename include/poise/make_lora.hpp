@@ -60,7 +60,7 @@ ExtractLoraReport extract_lora(const std::filesystem::path& base, const std::fil
 
 struct ConvertLoraOptions {
   // The model that the adapter was trained for, a directory with its config.json, or that file. Empty: the one that the
-  // adapter names, if that is a path.
+  // adapter names, by a path or by ORG/NAME in the Hub's cache.
   std::filesystem::path base = {};
   std::string format = {};  // as in ExtractLoraOptions
   bool dry_run = false;     // checks everything and writes no file

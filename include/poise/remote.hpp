@@ -1,4 +1,4 @@
-// remote: reads models from servers, and fetches repositories of the Hugging Face Hub.
+// remote: reads models from servers, the Hugging Face Hub among them.
 //
 //   const poise::Model model = poise::open(poise::open_url("hf://mistralai/Mistral-7B-v0.1"));
 //
