@@ -32,7 +32,7 @@ class Transcript {
     ++state_;
   }
 
-  // Appends tokens, without the pending one.
+  // Appends tokens, and drops the pending one.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
     append(tokens, stop);
     truncate(session_.position());  // no token is pending

@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// Lists features that processors with AVX-512 may lack. An instruction of AVX-512 VNNI multiplies 16-bit numbers and
-// sums the products exactly; AVX-512 BF16 rounds float32 numbers to bfloat16.
+// Lists features that processors with AVX-512 may lack. Instructions of AVX-512 VNNI multiply bytes or 16-bit numbers,
+// and sum the products exactly; AVX-512 BF16 rounds float32 numbers to bfloat16.
 struct ProcessorFeatures {
 #if HWY_ARCH_X86
   bool vnni = __builtin_cpu_supports("avx512vnni") != 0;

@@ -31,7 +31,7 @@ struct TileWeights {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
   }
   // Returns the number that is subtracted from each code: no code is then larger than 128.
-  std::int32_t offset() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
+  std::int32_t get_offset() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
 
   const StoredRows& matrix;
   const TypeKernels& kernels;
@@ -63,8 +63,8 @@ class TilePanel {
     }
   }
 
-  const std::uint8_t* codes() const { return codes_.data(); }
-  const std::uint16_t* part(std::size_t p) const { return parts_.data() + p * kNumbers; }
+  const std::uint8_t* get_codes() const { return codes_.data(); }
+  const std::uint16_t* get_part(std::size_t p) const { return parts_.data() + p * kNumbers; }
 
  private:
   static constexpr std::size_t kNumbers = kTileRows * kRowStride;
@@ -105,7 +105,7 @@ void add_code_products(const TilePanel& panel, const KernelInput::Tiles& in, std
   const auto* const upper = reinterpret_cast<const std::int8_t*>(in.get_group(g, block));
   alignas(64) std::int32_t upper_sums[kTileSums];
   alignas(64) std::int32_t lower_sums[kTileSums];
-  multiply_code_tiles({panel.codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
+  multiply_code_tiles({panel.get_codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
                       lower_sums);
   add_code_sums(upper_sums, lower_sums, in.get_factors(g, block), block == 0, sums);
 }
@@ -120,16 +120,16 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
                      .is_first = block == 0};
   const auto* const x = reinterpret_cast<const std::uint16_t*>(in.get_group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
-  for (std::size_t p = 0; p < weights.count_parts(); ++p) tiles.weights[p] = panel.part(p);
+  for (std::size_t p = 0; p < weights.count_parts(); ++p) tiles.weights[p] = panel.get_part(p);
   multiply_tiles(tiles, sums);
 }
 
-// Returns, for each token of a group, `min` times the sum of its x: a weight is (code - weights.offset()) * scale +
+// Returns, for each token of a group, `min` times the sum of its x: a weight is (code - weights.get_offset()) * scale +
 // min.
 std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, const KernelInput::Tiles& in,
                                                     std::size_t g) {
   const StoredRows& matrix = weights.matrix;
-  const float min = matrix.offset + static_cast<float>(weights.offset() - weights.panels.offset) * matrix.scale;
+  const float min = matrix.offset + static_cast<float>(weights.get_offset() - weights.panels.offset) * matrix.scale;
   std::array<float, kTileTokens> added = {};
   for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
     for (std::size_t b = 0; b < in.layout.blocks(); ++b) added[t] += in.get_factors(g, b).sums[t];
@@ -225,7 +225,7 @@ class TiledRows {
 
 TileLayout make_tile_layout(const StoredRows& matrix) {
   const TileWeights weights(matrix);
-  return {matrix.columns, weights.count_parts_of_x(), weights.are_codes() ? weights.offset() : 0};
+  return {matrix.columns, weights.count_parts_of_x(), weights.are_codes() ? weights.get_offset() : 0};
 }
 
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,

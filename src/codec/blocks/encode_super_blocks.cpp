@@ -70,8 +70,8 @@ class RangeGroups {
     StoreAt(found.factor, factors_, group);
     StoreAt(found.start, starts_, group);
   }
-  HWY_INLINE const float* scales() const { return scales_; }
-  HWY_INLINE const float* mins() const { return mins_; }
+  HWY_INLINE const float* get_scales() const { return scales_; }
+  HWY_INLINE const float* get_mins() const { return mins_; }
 
   // Replaces the scale and the minimum of a group by rounded ones.
   HWY_INLINE void set_scale_and_min(std::size_t group, Numbers scale, Numbers min) {
@@ -131,15 +131,15 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
         StoreAt(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
         groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
       }
-      scale = FindPositiveCodes<Groups::kGroups, 15>(groups.scales(), sums, scales);
-      min = FindPositiveCodes<Groups::kGroups, 15>(groups.mins(), sums, mins);
+      scale = FindPositiveCodes<Groups::kGroups, 15>(groups.get_scales(), sums, scales);
+      min = FindPositiveCodes<Groups::kGroups, 15>(groups.get_mins(), sums, mins);
     } else {
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Abs(LoadAt(block.x, kSize * g + i)), weights, i);
         groups.template search<false>(g, weights, -0.5F, 0.1F, 15);
       }
-      scale = FindCodesByLargest<Groups::kGroups, 15>(groups.scales(), scales);
-      min = FindCodesByLargest<Groups::kGroups, 15>(groups.mins(), mins);
+      scale = FindCodesByLargest<Groups::kGroups, 15>(groups.get_scales(), scales);
+      min = FindCodesByLargest<Groups::kGroups, 15>(groups.get_mins(), mins);
     }
     scale = to.store_halves(scale, 80);
     min = to.store_halves(min, 82);
@@ -174,8 +174,8 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
       StoreAt(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
       groups.template search<true>(g, weights, -0.9F, 0.05F, 36);
     }
-    scale = FindPositiveCodes<kGroups, 63>(groups.scales(), sums, scales);
-    min = FindPositiveCodes<kGroups, 63>(groups.mins(), sums, mins);
+    scale = FindPositiveCodes<kGroups, 63>(groups.get_scales(), sums, scales);
+    min = FindPositiveCodes<kGroups, 63>(groups.get_mins(), sums, mins);
   } else {
     for (std::size_t g = 0; g < kGroups; ++g) {
       const float* const x = GetGroup<kSize>(block.x, g);
@@ -183,8 +183,8 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
       for (std::size_t i = 0; i < kSize; ++i) StoreAt(hn::Add(average, hn::Abs(LoadAt(x, i))), weights, i);
       groups.template search<true>(g, weights, first, 0.1F, tries);
     }
-    scale = FindCodesByLargest<kGroups, 63>(groups.scales(), scales);
-    min = FindCodesByLargest<kGroups, 63>(groups.mins(), mins);
+    scale = FindCodesByLargest<kGroups, 63>(groups.get_scales(), scales);
+    min = FindCodesByLargest<kGroups, 63>(groups.get_mins(), mins);
   }
   scale = to.store_halves(scale, 0);
   min = to.store_halves(min, 2);
@@ -259,7 +259,7 @@ class SymmetricGroups {
     FindScalesAndCodes<kSize, kLargest, kTogether>(GetGroup<kSize>(x_, first_group), codes,
                                                    scales_ + first_group * lanes);
   }
-  HWY_INLINE const float* scales() const { return scales_; }
+  HWY_INLINE const float* get_scales() const { return scales_; }
 
   HWY_INLINE void set_scale(std::size_t group, Numbers scale) { StoreAt(scale, scales_, group); }
   // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
@@ -290,18 +290,20 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
         StoreAt(WeighByImportance<Groups::kSize>(block, g, mean, weights), sums, g);
         groups.search(g, weights);
       }
-      const auto found = FindSymmetricScale<Groups::kGroups, 32>(groups.scales(), sums);
+      const auto found = FindSymmetricScale<Groups::kGroups, 32>(groups.get_scales(), sums);
       scale = found.scale;
-      for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.compute_code<32>(LoadAt(groups.scales(), g));
+      for (std::size_t g = 0; g < Groups::kGroups; ++g)
+        scales[g] = found.compute_code<32>(LoadAt(groups.get_scales(), g));
     } else {
       constexpr std::size_t kTogether = 4;
       for (std::size_t g = 0; g < Groups::kGroups; g += kTogether) groups.search_together<kTogether>(g);
-      const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.scales(), i); });
+      const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.get_scales(), i); });
       const auto none = hn::Eq(peak.value, Zero());
       const auto inverse = hn::Div(Set(-32), peak.value);
       scale = hn::IfThenZeroElse(none, hn::Div(Set(1), inverse));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-        const auto code = hn::Add(RoundAndClamp(hn::Mul(inverse, LoadAt(groups.scales(), g)), -32, 31), SetCode(32));
+        const auto code =
+            hn::Add(RoundAndClamp(hn::Mul(inverse, LoadAt(groups.get_scales(), g)), -32, 31), SetCode(32));
         scales[g] = hn::IfThenZeroElse(hn::RebindMask(Integers(), none), code);
       }
     }
@@ -349,7 +351,7 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
       for (std::size_t i = 0; i < Groups::kSize; ++i) StoreAt(hn::Mul(LoadAt(x, i), LoadAt(x, i)), squares, i);
       groups.search(g, block.importance != nullptr ? GetGroup<Groups::kSize>(block.importance, g) : squares);
     }
-    const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.scales(), i); });
+    const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return LoadAt(groups.get_scales(), i); });
     const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
     const auto nonzero = hn::Not(hn::RebindMask(Integers(), nothing));
     const auto inverse = hn::Div(Set(-128), peak.value);
@@ -357,7 +359,7 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
     Codes scales[Groups::kGroups];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
       scales[g] = hn::IfThenElseZero(
-          nonzero, hn::Min(SetCode(127), RoundToNearest(hn::Mul(inverse, LoadAt(groups.scales(), g)))));
+          nonzero, hn::Min(SetCode(127), RoundToNearest(hn::Mul(inverse, LoadAt(groups.get_scales(), g)))));
       groups.set_scale(g, hn::Mul(scale, ConvertToNumbers(scales[g])));
     }
     StoreBytes(to, 192, 16, [&](std::size_t i) HWY_ATTR { return scales[i]; });

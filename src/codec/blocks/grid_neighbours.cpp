@@ -16,7 +16,7 @@ struct Levels {
   std::size_t coordinates = 0;                         // of a point
   std::vector<std::array<std::uint8_t, 8>> of_points;  // each uses its first `coordinates` numbers
 
-  std::size_t bits() const { return count > 4 ? 3 : 2; }
+  std::size_t count_bits() const { return count > 4 ? 3 : 2; }
 
   // Returns how many places there are with `some` coordinates.
   std::size_t count_places(std::size_t some) const {
@@ -90,7 +90,7 @@ GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size
   for (std::size_t point = 0; point < kPoints; ++point) {
     words[point] = static_cast<std::uint32_t>(point << GridNeighbours::kIndexShift);
     for (std::size_t i = 0; i < levels.coordinates; ++i)
-      words[point] |= std::uint32_t{levels.of_points[point][i]} << (levels.bits() * i);
+      words[point] |= std::uint32_t{levels.of_points[point][i]} << (levels.count_bits() * i);
   }
   GridNeighbours all;
   std::array<std::uint8_t, kPoints> distances{};
