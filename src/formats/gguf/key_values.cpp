@@ -91,7 +91,7 @@ std::optional<ValueType> find_common_type(const Value::Array& items) {
   return ValueType::i64;
 }
 
-std::uint64_t to_unsigned_bits(const Value& value) {
+std::uint64_t get_unsigned_bits(const Value& value) {
   if (const auto* number = value.get_if<std::uint64_t>()) return *number;
   return static_cast<std::uint64_t>(*value.get_if<std::int64_t>());
 }
@@ -106,13 +106,13 @@ std::string make_entry_text(const Value& value) {
 void append_entry_value(ByteWriter& out, ValueType type, const Value& value) {
   switch (type) {
     case ValueType::u8:
-    case ValueType::i8: return out.append_u8(static_cast<std::uint8_t>(to_unsigned_bits(value)));
+    case ValueType::i8: return out.append_u8(static_cast<std::uint8_t>(get_unsigned_bits(value)));
     case ValueType::u16:
-    case ValueType::i16: return out.append_u16(static_cast<std::uint16_t>(to_unsigned_bits(value)));
+    case ValueType::i16: return out.append_u16(static_cast<std::uint16_t>(get_unsigned_bits(value)));
     case ValueType::u32:
-    case ValueType::i32: return out.append_u32(static_cast<std::uint32_t>(to_unsigned_bits(value)));
+    case ValueType::i32: return out.append_u32(static_cast<std::uint32_t>(get_unsigned_bits(value)));
     case ValueType::u64:
-    case ValueType::i64: return out.append_u64(to_unsigned_bits(value));
+    case ValueType::i64: return out.append_u64(get_unsigned_bits(value));
     case ValueType::f32: return out.append_f32(static_cast<float>(*value.get_if<double>()));
     case ValueType::f64: return out.append_u64(std::bit_cast<std::uint64_t>(*value.get_if<double>()));
     case ValueType::boolean: return out.append_u8(*value.get_if<bool>() ? 1 : 0);

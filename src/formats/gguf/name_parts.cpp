@@ -34,7 +34,7 @@ class Pattern {
  public:
   explicit Pattern(std::string_view text) : rest_(text) {}
 
-  bool at_end() const { return rest_.empty(); }
+  bool is_at_end() const { return rest_.empty(); }
   bool skip(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
@@ -45,7 +45,7 @@ class Pattern {
     rest_.remove_prefix(count);
     return count > 0;
   }
-  bool skip_any(std::string_view characters) {
+  bool skip_one_of(std::string_view characters) {
     if (rest_.empty() || characters.find(rest_.front()) == std::string_view::npos) return false;
     rest_.remove_prefix(1);
     return true;
@@ -69,34 +69,34 @@ bool is_version(const std::string& small) {
   while (version.skip(".")) {
     if (!version.skip_digits()) return false;
   }
-  return version.at_end();
+  return version.is_at_end();
 }
 
 // Returns true for i?q\d(_\w)*|b?fp?(16|32)
 bool is_type_name(const std::string& small) {
   Pattern blocks(small);
   blocks.skip("i");
-  if (blocks.skip("q") && blocks.skip_any("0123456789")) {
+  if (blocks.skip("q") && blocks.skip_one_of("0123456789")) {
     while (blocks.skip("_")) {
       if (!blocks.skip_word_character()) return false;
     }
-    return blocks.at_end();
+    return blocks.is_at_end();
   }
   Pattern floats(small);
   floats.skip("b");
   if (!floats.skip("f")) return false;
   floats.skip("p");
-  return (floats.skip("16") || floats.skip("32")) && floats.at_end();
+  return (floats.skip("16") || floats.skip("32")) && floats.is_at_end();
 }
 
 // Returns true for ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
 bool is_counted_size(const std::string& small) {
   const auto rest_matches = [](Pattern pattern) {
     if (!pattern.skip_digits()) return false;
-    if (pattern.skip_any("._") && !pattern.skip_digits()) return false;
-    if (!pattern.skip_any("kmbt")) return false;
-    pattern.skip_any("0123456789");
-    return pattern.at_end();
+    if (pattern.skip_one_of("._") && !pattern.skip_digits()) return false;
+    if (!pattern.skip_one_of("kmbt")) return false;
+    pattern.skip_one_of("0123456789");
+    return pattern.is_at_end();
   };
   Pattern experts(small);
   if (experts.skip("a")) return rest_matches(experts);

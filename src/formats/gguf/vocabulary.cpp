@@ -32,7 +32,7 @@ std::string get_text_or_empty(const Value* value) {
 
 // Returns the token type with llama.cpp's number: unused for 0, which is undefined there, and normal for an unknown
 // number.
-TokenType to_token_type(std::int32_t number) {
+TokenType decode_token_type(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
                     : find_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
@@ -118,7 +118,7 @@ bool is_vocabulary_key(std::string_view key) {
 }
 
 TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id) {
-  return choose_special_type(to_token_type(find_token_type_number(vocabulary.type(id))), vocabulary, id);
+  return choose_special_type(decode_token_type(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
 
 bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& header) {
@@ -197,7 +197,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   }
   vocabulary.max_length = static_cast<std::int32_t>(entries.remove_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
-    const TokenType type = types_ ? to_token_type((*types_)[id]) : guess_type_by_text(tokens_->at(id));
+    const TokenType type = types_ ? decode_token_type((*types_)[id]) : guess_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {

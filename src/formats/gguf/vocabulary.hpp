@@ -23,7 +23,7 @@ inline constexpr std::string_view kNoTokenizer = "none";
 // Returns the type that a token has after its vocabulary was written and read again.
 TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
 
-// Returns true for the keys that write_vocabulary() derives from the tokens. An attribute cannot replace them.
+// Returns true for the keys that write_vocabulary() always derives from the vocabulary: no attribute replaces them.
 bool is_vocabulary_key(std::string_view key);
 
 // Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses, one sentence each.

@@ -189,8 +189,8 @@ void require_own_adapter(const Model& model) {
 }
 
 // Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models with a
-// configuration, and none from GGUF files, which may be for other programs. Parts of a model may be missing:
-// list_losses() lists them.
+// configuration, and none from GGUF files, which may be for other programs. Tensors may be missing, except experts and
+// the output of a tied model: list_losses() lists them.
 class RunnableCheck {
  public:
   // Requires: `model` and `preparer` outlive this.

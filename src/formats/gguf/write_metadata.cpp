@@ -30,11 +30,11 @@ constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
 // Returns true if the values are equal, or are numbers of equal value and different types.
 bool are_equal(const Value& a, const Value& b) {
-  const auto to_real = [](const Value& value) {
+  const auto convert_to_real = [](const Value& value) {
     const auto* integer = value.get_if<std::uint64_t>();
     return integer == nullptr ? value : Value(static_cast<double>(*integer));
   };
-  return to_real(a) == to_real(b);
+  return convert_to_real(a) == convert_to_real(b);
 }
 
 // Returns the hyperparameters in a config.json; std::nullopt if they are invalid.
@@ -185,18 +185,18 @@ std::optional<Value> parse_number_or_list(const std::string& text) {
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
                      KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
-  const auto to_byte = [](const Value& item) -> std::optional<std::uint8_t> {
+  const auto convert_to_byte = [](const Value& item) -> std::optional<std::uint8_t> {
     const auto* number = item.get_if<std::uint64_t>();
     if (number != nullptr && *number <= 0xff) return static_cast<std::uint8_t>(*number);
     const auto* negative = item.get_if<std::int64_t>();
     if (negative != nullptr && *negative >= -0x80) return static_cast<std::uint8_t>(*negative);
     return std::nullopt;
   };
-  const auto is_byte = [&](const Value& item) { return to_byte(item).has_value(); };
+  const auto is_byte = [&](const Value& item) { return convert_to_byte(item).has_value(); };
   if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr &&
       std::ranges::all_of(*items, is_byte)) {
     ByteWriter& bytes = out.begin_array(key, ValueType::u8, items->size());
-    for (const Value& item : *items) bytes.append_u8(*to_byte(item));
+    for (const Value& item : *items) bytes.append_u8(*convert_to_byte(item));
     return;
   }
   const auto* text = value.get_if<std::string>();

@@ -155,7 +155,8 @@ class ModelBuilder {
       if (i == 0) offsets_.push_back(component.offset);
       if (i == 0 && has_shards_) ranks_.push_back(heap.rank);
       if (component.length > 0)
-        heap.extents.push_back({component.offset, component.length, index, to_manifest_offset(component.position)});
+        heap.extents.push_back(
+            {component.offset, component.length, index, compute_manifest_offset(component.position)});
       tensor.parts.push_back(make_part(tensor.name, heap, component));
     }
     try {
@@ -220,7 +221,7 @@ class ModelBuilder {
     return find_stored_role2(get_tensor(extent.tensor), find_part(get_tensor(extent.tensor), extent));
   }
 
-  std::uint32_t to_manifest_offset(std::uint64_t position) const {
+  std::uint32_t compute_manifest_offset(std::uint64_t position) const {
     return static_cast<std::uint32_t>(position - range_.begin);
   }
 
