@@ -107,7 +107,7 @@ class Pipeline final : public TokenScheme {
         added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
         raw_(added_, false),
         normalized_(added_, true),
-        spelled_(find_raw_tokens(added_)),
+        spelled_(make_chat_tokens(added_)),
         spelled_raw_(spelled_, false),
         spelled_normalized_(spelled_, true),
         pre_tokenizer_(make_part(fields, "pre_tokenizer", make_pre_tokenizer)),
@@ -121,9 +121,9 @@ class Pipeline final : public TokenScheme {
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
-  // Returns the tokens to find in the raw text of a conversation. They include special tokens for normalized text,
+  // Returns the added tokens for the text of a conversation. Special tokens are then found only before normalization,
   // because a normalizer does not track which bytes are input.
-  static std::vector<AddedToken> find_raw_tokens(std::vector<AddedToken> tokens) {
+  static std::vector<AddedToken> make_chat_tokens(std::vector<AddedToken> tokens) {
     for (AddedToken& token : tokens) {
       if (!token.special || !token.normalized) continue;
       token.normalized = false;
@@ -144,7 +144,7 @@ class Pipeline final : public TokenScheme {
       const bool at_start = run.data() == text.data();
       if (!normalizer_)
         return encode_normalized({run, at_start ? unicode::decode(run, 0).bytes : 0}, normalized, *worker);
-      const FrontedText fronted = normalizer_->apply_to_beginning(run);
+      const FrontedText fronted = normalizer_->apply_with_front(run);
       encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
     };
     raw.for_each_run(text, add, input);

@@ -1,9 +1,8 @@
 // Implements SentencePiece's unigram model of a normalized text (sentencepiece/encoder.hpp): finds the tokens with the
-// largest sum of scores. Skips unused tokens; user-defined ones always win.
+// largest sum of scores. Skips unused tokens, and prefers user-defined ones.
 //
-// Sums are kept as float32 and added as float64, as in SentencePiece (unigram_model.cc, EncodeOptimized), so that paths
-// have equal sums where they do there. The Unigram of pipelines is Hugging Face's, which keeps float64 and finds
-// unknown tokens differently.
+// Sums are kept as float32 and added as float64, as in SentencePiece (unigram_model.cc, EncodeOptimized), so that the
+// same paths tie. The Unigram of pipelines is Hugging Face's, which keeps float64 and finds unknown tokens differently.
 #include <algorithm>
 #include <limits>
 #include <vector>

@@ -34,7 +34,7 @@ class Files {
  public:
   using Has = std::function<bool(std::string_view name)>;
 
-  // Requires: the container outlives this.
+  // Requires: the container and `open` outlive this.
   Files(const Container& directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
       : directory_(directory.path()),
         has_([&](std::string_view name) { return directory.has_file(name); }),
@@ -97,8 +97,8 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// Sets everything in the vocabulary but its tokens, as `config` (tokenizer_config.json) and special_tokens_map.json
-// state it. `bos` is the text of BOS if neither names one; "": none.
+// Sets the special ids, the chat template and the kept configuration, as `config` (tokenizer_config.json) and
+// special_tokens_map.json state them. `bos` is the text of BOS if neither names one; "": none.
 void apply_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
   Attributes named = add_special_names(config, special_map);
@@ -108,9 +108,8 @@ void apply_config(Vocabulary& vocabulary, const Attributes& config, const Attrib
   vocabulary.tokenizer_config.erase("chat_template");
 }
 
-// Keeps files in the vocabulary, so that other formats can store them, and reads the templates among them: those of
-// newer models, and chat_template.json of multimodal models. Keeps tokenizer_config.json only if its values alone do
-// not reproduce it.
+// Keeps the other tokenizer files in the vocabulary, so that other formats can store them, and reads their chat
+// templates. Keeps tokenizer_config.json only if its values alone do not reproduce it.
 void read_other_files(Vocabulary& vocabulary, const Files& files) {
   const auto keep_file = [&](std::string_view name) {
     if (files.has(name)) vocabulary.files.set(std::string(name), files.read_any_text(name));
@@ -260,8 +259,8 @@ std::vector<std::string> list_tokenizer_files() {
 
 namespace {
 
-// Returns true if a tokenizer.model is a list in the format of OpenAI's tiktoken, as in Llama 3: "IQ== 0" a line, a
-// token in base64 and its rank.
+// Returns true if a tokenizer.model is in the format of OpenAI's tiktoken, as in Llama 3: each line has a token in
+// base64 and its rank, "IQ== 0".
 bool is_tiktoken(const Source& source) {
   constexpr std::uint64_t kMostBytes = 1024;
   const std::string start = read_text(source, std::min(source.size(), kMostBytes));
@@ -276,7 +275,7 @@ bool is_tiktoken(const Source& source) {
 std::optional<DirectoryVocabulary> read_first_kind(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& file_kind) {
     if (!files.has(file_kind.name)) return false;
-    // A tokenizer.json next to it has the same tokens and more settings.
+    // A tokenizer.json next to a file of tiktoken has the same tokens and more settings.
     return file_kind.read != read_sentencepiece_files || !files.has("tokenizer.json") ||
            !is_tiktoken(*files.open(file_kind.name));
   });

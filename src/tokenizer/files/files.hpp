@@ -1,5 +1,5 @@
 // Reads and makes the tokenizer files of a directory. files.cpp has a row for each kind. If a directory has several
-// kinds, it reads the first.
+// kinds, the first row's file is read.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace poise {
 // Opens a file of the directory.
 using OpenFile = std::function<SourcePtr(std::string_view name)>;
 
-// The names of all files that a tokenizer may have in a directory.
+// Lists the names of the files that a tokenizer may have in a directory, except additional templates.
 inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "tokenizer.json",    "tokenizer.model",     "tekken.json",           "vocab.json",
     "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
@@ -31,7 +31,7 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
 // "additional_chat_templates/rag.jinja".
 std::vector<std::string> find_additional_templates(const Container& directory);
 
-// Returns the name of the first file of each kind: "tokenizer.model", "tokenizer.json", ...
+// Returns the names of the files by which a directory's tokenizer is found: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> list_tokenizer_files();
 
 struct DirectoryVocabulary {
@@ -45,7 +45,7 @@ struct DirectoryVocabulary {
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
-// Reads files that are open already; ignores other names.
+// Does the same for files that are open already. Ignores files that are not a tokenizer's.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
 // Describes how transformers' tokenizers with vocab.json and merges.txt cut texts, which neither file states. There is
@@ -54,7 +54,7 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const Director
 struct TokenizerClass {
   std::string_view name;        // the class without "Fast"; "" if the file names no class
   std::string_view normalizer;  // the type of the normalizer; "": none
-  std::string_view pre;  // cuts words: the row of list_gguf_pre_tokenizers() with only that expression; "": GPT-2's
+  std::string_view pre;  // GGUF's name of the pre-tokenizer that cuts words, which has one expression; "": GPT-2's
   std::string_view bos;  // the text of BOS if no file names one; "": none
 };
 
@@ -78,7 +78,7 @@ Vocabulary read_tekken(const Source& source);
 //   {"added_tokens": [{"id", "content", "special", ...}], "normalizer", "pre_tokenizer", "post_processor", "decoder",
 //    "model": {"type": "BPE", "vocab": {token: id}, "merges": ["a b"] or [["a", "b"]], ...}}
 //
-// Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline unchanged.
+// Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline.
 
 // Special added tokens get the type control, other added ones user_defined. unk_id is the model's unknown token.
 // bos_id, eos_id and pad_id are -1, because tokenizer_config.json names these tokens. Ids that the file skips become
@@ -104,7 +104,7 @@ struct Gpt2Options {
   std::string_view normalizer = "";       // the type of the normalizer; "": none
   std::string_view expression = "";       // cuts words; "": GPT-2's
   std::vector<std::string> special = {};  // texts of special tokens; only those in vocab.json count
-  Value::Array added = {};                // the list "added_tokens" of tokenizer.json
+  Value::Array added = {};                // added tokens, in the form of tokenizer.json
 };
 // Reads GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. Throws
 // as read_tokenizer_json().
@@ -119,14 +119,14 @@ struct TokenizerFiles {
   std::vector<std::string> losses;  // one sentence each
 };
 
-// Makes tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that
-// the vocabulary keeps. The losses name the parts of the vocabulary that these files cannot hold.
+// Makes tokenizer.json, tokenizer.model or both, tokenizer_config.json, and the other files that the vocabulary keeps;
+// no files for Tiny Llama's kind. The losses name the parts of the vocabulary that these files cannot hold.
 TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
 // Makes tokenizer.json. Writes every field that Hugging Face's library requires, and lists merges that follow from
 // scores. Appends what the file leaves out to `losses`, one sentence each. Throws unsupported for what the file cannot
 // hold, invalid_file for an inconsistent pipeline. Requires: the vocabulary's kind is pipeline.
-std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
+std::string format_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
 // Returns tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
 // transformers. If the vocabulary was read with such a file, keeps its keys and values, except those that contradict

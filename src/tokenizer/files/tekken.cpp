@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// The special tokens of files that do not list them; the remaining special tokens are <SPECIAL_n>.
+// Files that do not list special tokens have these; the remaining special tokens are <SPECIAL_n>.
 constexpr auto kTekkenSpecial = std::to_array<std::string_view>({"<unk>",
                                                                  "<s>",
                                                                  "</s>",

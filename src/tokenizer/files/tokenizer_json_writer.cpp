@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 9> kFields = {"version",        "truncati
                                                      "added_tokens",   "normalizer", "pre_tokenizer",
                                                      "post_processor", "decoder",    "model"};
 
-// Poise's own entries of a model, which the file expresses by its tokens and merges.
+// These entries of a model are Poise's own. The file expresses them by its tokens and merges.
 constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge_by_score", "skip_unknown_merges"};
 
 const Value kNull;
@@ -220,7 +220,7 @@ class TokenizerJsonWriter {
 
 }  // namespace
 
-std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
+std::string format_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
   return TokenizerJsonWriter(vocabulary, losses).write();
 }
 
@@ -319,8 +319,8 @@ class KeptConfig {
     return std::string_view(token.key) == "unk_token";
   }
 
-  // Returns true when the list agrees with the vocabulary. No other file has the added tokens of SentencePiece
-  // vocabularies.
+  // Returns true when the list agrees with the vocabulary. For a SentencePiece vocabulary it must be complete, because
+  // no other file has the added tokens.
   bool lists_added_tokens(const Value& value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) return false;

@@ -29,7 +29,7 @@ class TokenizerFilesWriter {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
         write_sentencepiece_model();
-        // tokenizer.json cannot hold a denormalizer, tokens with spaces, or a charsmap, which it applies to graphemes.
+        // tokenizer.json cannot hold a denormalizer or rules of spaces, and its charsmap applies to graphemes.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
             !read_denormalizer_rules(vocabulary_)) {
           write_json(convert_to_pipeline());
@@ -54,7 +54,7 @@ class TokenizerFilesWriter {
   void write_sentencepiece_model() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
       add_loss(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
-    std::string bytes = write_sentencepiece(vocabulary_);
+    std::string bytes = format_sentencepiece(vocabulary_);
     Vocabulary reread;
     try {
       const auto all = std::as_bytes(std::span(bytes));
@@ -88,7 +88,7 @@ class TokenizerFilesWriter {
                       Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
   }
 
-  // Returns SentencePiece's algorithm as steps of tokenizer.json.
+  // Returns the vocabulary as a pipeline, with SentencePiece's algorithm as steps of tokenizer.json.
   Vocabulary convert_to_pipeline() const {
     Vocabulary pipeline = make_vocabulary(*make_gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
@@ -107,7 +107,7 @@ class TokenizerFilesWriter {
   void write_json(const Vocabulary& vocabulary) {
     std::vector<std::string> losses;
     try {
-      result_.files.push_back({"tokenizer.json", write_tokenizer_json(vocabulary, losses)});
+      result_.files.push_back({"tokenizer.json", format_tokenizer_json(vocabulary, losses)});
       result_.losses.insert(result_.losses.end(), losses.begin(), losses.end());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;

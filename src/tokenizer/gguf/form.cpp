@@ -21,7 +21,7 @@ namespace {
 using gguf_forms::FormBuilder;
 
 // Converts BPE of tokenizer.json, whose tokens are bytes as in GPT-2, or characters as in SentencePiece.
-std::string make_bpe_form(FormBuilder& builder) {
+std::string convert_bpe(FormBuilder& builder) {
   const Fields model = *builder.pipeline.find_map("model");
   if (!model.read_text("continuing_subword_prefix", "").empty() || !model.read_text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
@@ -31,7 +31,7 @@ std::string make_bpe_form(FormBuilder& builder) {
   const std::vector<Fields> cuts = gguf_forms::collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
       std::ranges::any_of(cuts, [](const Fields& step) { return step.read_text("type", "") == "ByteLevel"; });
-  if (std::string why_not = byte_level ? make_gpt2_form(builder, model, cuts) : make_llama_form(builder, model, cuts);
+  if (std::string why_not = byte_level ? convert_to_gpt2(builder, model, cuts) : convert_to_llama(builder, model, cuts);
       !why_not.empty())
     return why_not;
   builder.convert_special_tokens();
@@ -45,11 +45,11 @@ struct Algorithm {
   std::string (*convert)(FormBuilder& builder);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{
-    {VocabularyKind::sentencepiece_bpe, "", gguf_forms::make_sentencepiece_bpe_form},
-    {VocabularyKind::sentencepiece_unigram, "", gguf_forms::make_sentencepiece_unigram_form},
-    {VocabularyKind::pipeline, "BPE", make_bpe_form},
-    {VocabularyKind::pipeline, "Unigram", gguf_forms::make_unigram_form},
-    {VocabularyKind::pipeline, "WordPiece", gguf_forms::make_word_piece_form},
+    {VocabularyKind::sentencepiece_bpe, "", gguf_forms::convert_sentencepiece_bpe},
+    {VocabularyKind::sentencepiece_unigram, "", gguf_forms::convert_sentencepiece_unigram},
+    {VocabularyKind::pipeline, "BPE", convert_bpe},
+    {VocabularyKind::pipeline, "Unigram", gguf_forms::convert_unigram},
+    {VocabularyKind::pipeline, "WordPiece", gguf_forms::convert_word_piece},
 }};
 
 // Returns why GGUF cannot hold the vocabulary, or an empty text.

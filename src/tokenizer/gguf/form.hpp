@@ -25,7 +25,7 @@ struct GgufForm {
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json whose form is "llama" to SentencePiece's BPE, for formats that hold only
-// tokens and scores. Drops added tokens, and special tokens around a text. Returns std::nullopt for all others.
+// tokens and scores. Drops added tokens, and special tokens around a text. Returns std::nullopt for other vocabularies.
 std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
@@ -45,8 +45,8 @@ struct FormBuilder {
   void convert_tokens();
   // Names tokens without a text, because llama.cpp needs one for each id.
   void name_unused_tokens();
-  // Sets add_space_prefix. SentencePiece puts a space in front of each text and of each run between added tokens;
-  // Metaspace does so unless there is a space already.
+  // Sets add_space_prefix. Adds losses, because llama.cpp puts a space in front of each text and of each run between
+  // added tokens, and Metaspace may do so only for the text, and not before a space.
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
@@ -69,15 +69,15 @@ struct FormBuilder {
 
 // Each function converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of the
 // sentence "gguf cannot hold a vocabulary ..."; empty if it can.
-std::string make_sentencepiece_bpe_form(FormBuilder& builder);
-std::string make_sentencepiece_unigram_form(FormBuilder& builder);
+std::string convert_sentencepiece_bpe(FormBuilder& builder);
+std::string convert_sentencepiece_unigram(FormBuilder& builder);
 // These convert vocabularies of tokenizer.json. Requires: its model has the type in the function's name.
-std::string make_unigram_form(FormBuilder& builder);
-std::string make_word_piece_form(FormBuilder& builder);
+std::string convert_unigram(FormBuilder& builder);
+std::string convert_word_piece(FormBuilder& builder);
 
-// Each function converts a BPE tokenizer of tokenizer.json. Requires: the tokens are converted.
-std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
-std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
+// Each function converts a BPE tokenizer of tokenizer.json. Requires: convert_tokens() has been called.
+std::string convert_to_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
+std::string convert_to_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 
 // Returns the steps, in order, of the part `key` of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
@@ -92,11 +92,11 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
 
 namespace poise {
 
-// These functions rename repeated tokens, because llama.cpp finds tokens by their texts, and aborts if two tokens of a
-// file have the same text.
+// These functions rename and report repeated tokens, because llama.cpp finds tokens by their texts, and aborts if two
+// tokens of a file have the same text.
 
-// Sets the text of each token whose text an earlier token has, to an unused name, "[PAD17]". Returns the ids of these
-// tokens, ascending. Keeps empty tokens, which llama.cpp names itself.
+// Gives an unused name, "[PAD17]", to each token whose text an earlier token has. Returns the ids of these tokens,
+// ascending. Keeps empty tokens, which llama.cpp names itself.
 std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens);
 
 // Returns a sentence that reports the renamed tokens. Requires: `ids` is not empty.

@@ -104,7 +104,7 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
 }  // namespace
 
 // Makes a "llama" vocabulary, in which any pair that makes a token merges, the highest score first.
-std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+std::string convert_to_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("llama");
   if (!model.read_boolean("byte_fallback", false) || !convert_steps(builder, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
@@ -117,7 +117,7 @@ std::string make_llama_form(FormBuilder& builder, const Fields& model, const std
   return {};
 }
 
-std::string make_sentencepiece_bpe_form(FormBuilder& builder) {
+std::string convert_sentencepiece_bpe(FormBuilder& builder) {
   builder.set_model("llama");
   builder.convert_tokens();
   builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
@@ -141,7 +141,7 @@ namespace {
 constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
-// Replaces escapes such as \x{4E00}, which rows have where tokenizer.json has the character.
+// Replaces escapes such as \x{4E00}, which pre_tokenizers.cpp has where tokenizer.json has the character.
 std::string unescape_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
@@ -176,7 +176,7 @@ std::string unify_spelling(std::string_view expression) {
   return text;
 }
 
-// Returns the expressions that the steps cut by; std::nullopt if no row has such a step.
+// Returns the expressions that the steps cut by; std::nullopt if no pre-tokenizer of GGUF has such a step.
 std::optional<std::vector<std::string>> list_expressions(const std::vector<Fields>& cuts) {
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
   std::vector<std::string> expressions;
@@ -235,7 +235,7 @@ void convert_merges(FormBuilder& builder, const Fields& model) {
 
 }  // namespace
 
-std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+std::string convert_to_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("gpt2");
   builder.gguf.scores.clear();
   set_pre_tokenizer(builder, model, cuts);
@@ -266,7 +266,7 @@ void convert_separator(FormBuilder& builder) {
 
 }  // namespace
 
-std::string make_word_piece_form(FormBuilder& builder) {
+std::string convert_word_piece(FormBuilder& builder) {
   const Fields model = *builder.pipeline.find_map("model");
   const std::vector<Fields> cuts = collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.read_text("continuing_subword_prefix", "##");
@@ -328,7 +328,7 @@ void report_unigram_losses(FormBuilder& builder) {
 
 }  // namespace
 
-std::string make_sentencepiece_unigram_form(FormBuilder& builder) {
+std::string convert_sentencepiece_unigram(FormBuilder& builder) {
   builder.set_model("t5");
   builder.convert_tokens();
   builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
@@ -345,7 +345,7 @@ std::string make_sentencepiece_unigram_form(FormBuilder& builder) {
 }
 
 // Converts Unigram of tokenizer.json with the steps that llama.cpp has.
-std::string make_unigram_form(FormBuilder& builder) {
+std::string convert_unigram(FormBuilder& builder) {
   const Fields model = *builder.pipeline.find_map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
   builder.convert_tokens();

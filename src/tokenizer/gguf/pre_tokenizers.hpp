@@ -16,7 +16,7 @@ struct GgufPreTokenizer {
   bool byte_level = true;   // false: U+2581 for spaces, and bytes as <0x00>
 };
 
-// Returns all rows. The first of several rows with the same expressions is the one to write.
+// Returns all rows. Of several rows that cut alike and have the same ignore_merges, the first is the one to write.
 std::span<const GgufPreTokenizer> list_gguf_pre_tokenizers();
 
 // Returns null for unknown names.

@@ -28,14 +28,14 @@ std::string format_gguf_tokenizer_config(const Value& chat_template, const Attri
 // Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
 std::string format_gguf_tokenizer_files(const Attributes& files);
 
-// Holds the values that these three functions turn into texts.
+// Holds the values that the three functions above convert.
 struct GgufTexts {
   Value chat_template;
   Attributes tokenizer_config;
   Attributes files;
 };
 // Throws invalid_file, naming `path` and the key, if the text of one of Poise's keys is not a JSON object, or if
-// kGgufTokenizerFiles has files with other names.
+// kGgufTokenizerFiles has a file that is not a tokenizer's.
 GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
 
 // Returns true for the keys that read_gguf_texts() reads.

@@ -156,13 +156,13 @@ class Maker {
   // Sets the special tokens that go before and after a text.
   void set_around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
     for (const auto& id : {before, after}) {
-      if (id) require_id("a special token", *id);
+      if (id) check_id("a special token", *id);
     }
     if (before) around_.before = {*before};
     if (after) around_.after = {*after};
   }
 
-  void require_id(std::string_view what, std::int32_t id) const {
+  void check_id(std::string_view what, std::int32_t id) const {
     if (id >= 0 && static_cast<std::size_t>(id) < gguf_.tokens.size()) return;
     refuse(ErrorKind::invalid_file,
            fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
@@ -190,7 +190,7 @@ class Maker {
              fmt::format("token_type: expected {}, one for each token, found {}", size, gguf_.token_type.size()));
     }
     for (const auto& id : {gguf_.bos_token_id, gguf_.eos_token_id, gguf_.unknown_token_id, gguf_.padding_token_id}) {
-      if (id) require_id("a special token", *id);
+      if (id) check_id("a special token", *id);
     }
   }
 

@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Each field holds the value of the metadata key "tokenizer.ggml.*" of its name; general_name holds that of the key
-// "general.name". A field is empty if its key is missing.
+// Each field holds the value of the metadata key "tokenizer.ggml.NAME" with its name, except general_name
+// ("general.name") and the last three (gguf/texts.hpp). A field is empty if its key is missing.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; used by gpt2
@@ -48,7 +48,8 @@ struct GgufTokenizer {
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
-// The attributes that read_gguf_tokenizer() reads, except texts (is_gguf_text_key()), and the longest sequence.
+// Lists the longest sequence, and the attributes that read_gguf_tokenizer() reads, except general.name and texts
+// (is_gguf_text_key()).
 inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
     {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
      "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
@@ -57,8 +58,8 @@ inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.precompiled_charsmap",
      "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.normalizer.lowercase", "poise.longest_sequence"});
 
-// Returns true for attributes that read_gguf_tokenizer() reads, and for the longest sequence, which files of Poise
-// store with them.
+// Returns true for attributes that read_gguf_tokenizer() reads, except general.name, and for the longest sequence,
+// which files of Poise store with them.
 bool is_gguf_tokenizer_key(std::string_view key);
 
 // Returns the ids of special tokens that llama.cpp assumes for this algorithm ("llama", ...) and pre-tokenizer if the

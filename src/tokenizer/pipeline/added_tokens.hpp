@@ -18,7 +18,7 @@ namespace poise {
 struct AddedToken {
   TokenId id = -1;
   std::string content;
-  std::string text;          // the text to find, and of the id when it decodes: `content`, or its normal form
+  std::string text;          // the text to find, to which the id decodes: `content`, or its normal form
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // consumes the white space before it
   bool rstrip = false;       // consumes the white space after it

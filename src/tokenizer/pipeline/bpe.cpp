@@ -3,7 +3,7 @@
 //   1. Cut the piece into characters. Each becomes its token, its bytes (byte_fallback), or the unknown token.
 //   2. Merge the neighbours of the lowest rank, the leftmost of equal ones, until no two neighbours merge.
 //
-// An encoder asks merges.hpp once for each pair, and caches the answer.
+// An encoder caches the answers of merges.hpp for pairs.
 //
 // A piece may be long: a whole text if no pre-tokenizer cuts at words (Gemma), or a sentence of a script without
 // spaces. The encoder cuts such a piece at boundaries (tokens/token_boundaries.hpp). The tokens stay the same, and the
@@ -85,7 +85,8 @@ class Bpe final : public PieceModel {
     return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
   }
 
-  // Returns true when each byte has a token, so that every character has tokens. A byte below 0x80 is a character, too.
+  // Returns true when each byte has a token, so that every character has tokens. For a byte
+  // below 0x80, the token of its character suffices.
   bool has_tokens_for_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
@@ -108,8 +109,8 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Returns true if most tokens are spelled in the alphabet of bytes. Looks at one of 16. A wrong answer only costs
-  // boundaries. It is not enough that the alphabet's characters are tokens: large vocabularies of characters have them.
+  // Returns true if most tokens are spelled in the alphabet of bytes. Looks at every 16th token, because a wrong answer
+  // only makes encoding slower. Tokens for the alphabet's characters prove nothing: other large vocabularies have them.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;

@@ -205,7 +205,7 @@ class Strip final : public DecodeSink {
   bool begun_ = false;
 };
 
-// Decodes characters that stand for bytes; invalid text becomes U+FFFD.
+// Decodes characters that stand for bytes; invalid bytes become U+FFFD.
 class ByteLevel final : public WholeTokens {
  public:
   using Options = None;
@@ -241,7 +241,7 @@ class ByteLevel final : public WholeTokens {
   bool begun_ = false;
 };
 
-// Decodes U+2581 to a space. Drops it in the first token if encoding puts one in front.
+// Decodes `replacement` (U+2581) to a space. Drops it in the first token if encoding puts one in front.
 class Metaspace final : public WholeTokens {
  public:
   struct Options {
@@ -281,7 +281,7 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
   return result += text;
 }
 
-// Removes the spaces that a tokenizer of English words inserts.
+// Removes the spaces that a tokenizer of English words inserts, and contracts "do not", as Hugging Face's library does.
 std::string remove_odd_spaces(std::string text) {
   constexpr auto kRules = std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
                                                                                         {" ?", "?"},

@@ -118,7 +118,7 @@ class Merges {
 // These functions find merges that follow from scores: two tokens merge if their concatenation is a token, the highest
 // score first.
 
-// The largest token that merges may make, in bytes: finding its parts takes quadratic time.
+// These merges make no token of more bytes, because finding its parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
@@ -128,16 +128,16 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// Returns the rank of each token: how many better scores the tokens in `ids` have, equal ones counted once. UINT32_MAX
-// for tokens that are not in `ids`, and for scores of NaN.
+// Returns the rank of each token: how many different better scores the tokens in `ids` have. UINT32_MAX for tokens that
+// are not in `ids`, and for scores of NaN.
 std::vector<std::uint32_t> compute_token_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
 
 // Calls visit(merge) for all pairs of tokens that make a token, in the order of ranks. Only tokens in `ids` count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 
-// Returns the pairs of for_each_score_merge() as left and right texts. Pairs that make the same token are sorted by the
-// length of their left part, the longest first, because a list has no equal ranks.
+// Returns the pairs of for_each_score_merge() as left and right texts. Pairs of equal rank are sorted by the length of
+// their left part, the longest first, because a list has no equal ranks.
 std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
                                                                              const TokenIndex& ids);
 

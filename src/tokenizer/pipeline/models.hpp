@@ -42,7 +42,7 @@ struct ModelContext {
 };
 
 // Indexes all tokens of a pipeline except those in the model's field "added_only", which only the added tokens list.
-// Throws invalid_file. Requires: the vocabulary outlives it.
+// Throws invalid_file. Requires: the vocabulary outlives the index.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Makes the model of the field "type"; models.cpp has a row for each type. Throws invalid_file and unsupported.
@@ -63,10 +63,10 @@ class TextDecoder {
  public:
   virtual ~TextDecoder() = default;
 
-  // Appends the token's text, except bytes that do not complete a character yet. Requires: the vocabulary has the
+  // Appends the text of the token, but may hold some of it back until the next tokens. Requires: the vocabulary has the
   // token.
   virtual void add(TokenId token, std::string& text) = 0;
-  // Appends the bytes that add() has held back. The decoder then starts over.
+  // Appends the text that add() has held back. The decoder then starts over.
   virtual void finish(std::string& text) = 0;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
 
-// A normalizer may enlarge a text at most by this factor; more growth is an attack.
+// A normalizer may make a text of n bytes kMostGrowth * n + kAlwaysAllowed bytes long; more growth is an attack.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
@@ -44,7 +44,8 @@ class Sequence final : public Normalizer {
 
 using Function = std::string (*)(std::string_view text);
 
-// Applies a function that changes each character on its own, so that it can change the front alone.
+// Applies a function that changes each character on its own. So the new front is what the function makes of the old
+// one.
 void apply_by_character(Function function, FrontedText& text) {
   text.front = function(std::string_view(text.text).substr(0, text.front)).size();
   text.text = function(text.text);
@@ -60,7 +61,8 @@ class Simple final : public Normalizer {
   Function function_;
 };
 
-// Converts to a normal form. When characters combine or split, Hugging Face's library counts them from the front.
+// Converts to a normal form. As in Hugging Face's library, the new front has as many characters as the normal form of
+// the old one.
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(unicode::Form form) : form_(form) {}
@@ -300,7 +302,7 @@ constexpr std::array kRows = std::to_array<Row>({
 
 namespace poise {
 
-FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
+FrontedText Normalizer::apply_with_front(std::string_view text) const {
   FrontedText fronted{std::string(text), text.empty() ? 0 : unicode::decode(text, 0).bytes};
   apply(fronted);
   return fronted;

@@ -1,4 +1,4 @@
-// Makes the steps of a part of a pipeline from their fields: normalizers, pre-tokenizers, post-processors and decoders.
+// Makes the steps of a part of a pipeline from their fields: normalizers, pre-tokenizers and decoders.
 #pragma once
 
 #include <algorithm>
@@ -79,8 +79,9 @@ class Normalizer {
   // size plus 1 MiB.
   virtual void apply(FrontedText& text) const = 0;
 
-  FrontedText apply_to_beginning(std::string_view text) const;
-  std::string apply(std::string_view text) const { return apply_to_beginning(text).text; }
+  // Normalizes a text whose front is its first character.
+  FrontedText apply_with_front(std::string_view text) const;
+  std::string apply(std::string_view text) const { return apply_with_front(text).text; }
 };
 
 // Makes the normalizer of the field "type"; normalizers.cpp has a row for each type. Throws invalid_file and

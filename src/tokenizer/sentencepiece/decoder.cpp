@@ -45,7 +45,7 @@ class SentencePieceDecoder final : public TextDecoder {
         text += vocabulary_.text(id);
         any_text_ =
             any_text_ ||
-            !vocabulary_.pipeline.empty();  // added tokens are found, and each run between them begins with a space
+            !vocabulary_.pipeline.empty();  // encoding finds added tokens, and adds a space to the run after each
       }
       return;
     }

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// Reads added tokens. All are found in the raw text, because SentencePiece has no normalized text with tokens.
+// Reads added tokens. All are found in the raw text, because they are cut out before the normalization.
 std::vector<AddedToken> read_raw_added_tokens(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;

@@ -82,7 +82,7 @@ class SentencePieceEncoder : public TokenScheme {
   std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;
   TokenIndex pieces_;
-  TokenIndex reserved_;  // tokens that are never found in texts
+  TokenIndex reserved_;  // control, unknown and byte tokens, whose names take precedence
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;

@@ -181,7 +181,7 @@ class SentencePieceReader {
                 pieces_[id].offset);
   }
 
-  // Finds the control piece with that name, and sets its type to `type`. Returns its id, or -1.
+  // Finds the control piece with that name, and sets its type to `type` if it has no other role. Returns its id, or -1.
   std::int32_t mark_special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                     [&](const Piece& piece) { return is_control(piece.type) && piece.text == name; });
@@ -239,7 +239,7 @@ class SentencePieceReader {
 
 Vocabulary read_sentencepiece(const Source& source) {
   if (source.mapped()) return SentencePieceReader(source).read();
-  // Every message has its own reader. The bytes are in memory, so that these do not read the file again.
+  // Copies the file to memory, because each message has its own reader, which would read the file again.
   std::vector<std::byte> bytes(source.size());
   source.read(0, bytes);
   return SentencePieceReader(*Source::from_memory(std::move(bytes), source.name())).read();
@@ -259,7 +259,7 @@ protobuf::MessageWriter make_normalizer_message(std::string_view name, const Nor
 
 }  // namespace
 
-std::string write_sentencepiece(const Vocabulary& vocabulary) {
+std::string format_sentencepiece(const Vocabulary& vocabulary) {
   protobuf::MessageWriter model;
   bool bytes = false;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {

@@ -31,6 +31,6 @@ Vocabulary read_sentencepiece(const Source& source);
 // Returns the file of a vocabulary, with its normalizer and denormalizer. SentencePiece rejects the file where
 // read_sentencepiece() does. Throws what read_normalizer_rules() throws. Requires: the vocabulary's kind is one of
 // SentencePiece's.
-std::string write_sentencepiece(const Vocabulary& vocabulary);
+std::string format_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -8,8 +8,8 @@
 //   "prepend_scheme"              "first": the space goes only in front of a text, not of runs after added tokens, and
 //                                 not where there is one already (tokenizer.json's Metaspace; "legacy": false of
 //                                 tokenizer_config.json)
-//   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and
-//                                 "remove_extra_whitespaces"
+//   "denormalizer"                as "normalizer", with "add_dummy_prefix", "remove_extra_whitespaces" and
+//                                 "escape_whitespaces" inside
 #pragma once
 
 #include <optional>

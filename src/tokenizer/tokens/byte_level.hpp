@@ -26,7 +26,7 @@ inline std::size_t count_character_bytes(char byte) { return byte >= 0x21 && byt
 
 namespace poise {
 
-// The character U+2581, which stands for a space in SentencePiece's tokens.
+// The character U+2581 stands for a space in SentencePiece's tokens.
 inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
 
 // Returns the byte of a byte piece, one of the tokens "<0x00>" to "<0xFF>"; std::nullopt for other texts.

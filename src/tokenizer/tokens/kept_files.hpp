@@ -28,7 +28,7 @@ bool is_additional_template(std::string_view name);
 // are valid.
 std::string find_problem_with_files(const Attributes& files);
 
-// Returns the JSON object in a kept file; empty if the file is missing.
+// Returns the JSON object in a kept file; empty if the file is missing or has none.
 Attributes read_kept_object(const Attributes& files, std::string_view name);
 
 // Returns the chat template as tokenizer_config.json would have it: the text of chat_template.jinja, or a list if there

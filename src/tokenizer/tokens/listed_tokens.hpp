@@ -56,7 +56,7 @@ Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, c
 // Returns added_tokens_decoder without ids of `size` and above. Returns other values than an object unchanged.
 Value keep_listed_ids_below(const Value& decoder, std::uint64_t size);
 
-// The score of listed tokens in SentencePiece vocabularies. llama.cpp's converter uses the same.
+// Listed tokens get this score in SentencePiece vocabularies, as in llama.cpp's converter.
 inline constexpr float kListedScore = -1000;
 
 // Makes an item of read_listed_tokens()'s list. The token is found in the raw text, also inside words.

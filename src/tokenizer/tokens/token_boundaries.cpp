@@ -25,7 +25,7 @@ void TokenBoundaries::add_bytes(std::string_view token) {
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
     if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
-      add_ascii(text[at - 1], text[at]);
+      add_ascii_pair(text[at - 1], text[at]);
       begin = at;
       continue;
     }
@@ -42,7 +42,7 @@ void TokenBoundaries::add_bytes(std::string_view token) {
 }
 
 bool TokenBoundaries::is_spanned(std::string_view left, std::string_view right) const {
-  if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii(left.back(), right.front());
+  if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii_pair(left.back(), right.front());
   const Part whole_left = make_part(left);
   const Part whole_right = make_part(right);
   if (has_pair(whole_left, whole_right)) return true;

@@ -82,8 +82,8 @@ class TokenBoundaries {
   static std::size_t find_ascii_place(char left, char right) {
     return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right);
   }
-  bool has_ascii(char left, char right) const { return ascii_[find_ascii_place(left, right)]; }
-  void add_ascii(char left, char right) { ascii_[find_ascii_place(left, right)] = true; }
+  bool has_ascii_pair(char left, char right) const { return ascii_[find_ascii_place(left, right)]; }
+  void add_ascii_pair(char left, char right) { ascii_[find_ascii_place(left, right)] = true; }
 
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);

@@ -93,7 +93,7 @@ class TokenIndex {
   const Vocabulary& vocabulary_;
   std::shared_ptr<const TokenTexts> texts_;  // null: all tokens are in `own_`
   std::vector<bool> hidden_;
-  std::vector<bool> passed_;  // hidden tokens and duplicates: find() never returns them
+  std::vector<bool> passed_;  // hidden tokens and duplicates: find() returns them only from `own_`
   TextTable own_;             // tokens that were added, or have the text of a hidden one
 };
 
@@ -140,7 +140,7 @@ class PrefixTrie {
     }
   }
 
-  // Describes the longest text that is a prefix of `text`.
+  // Describes the longest added text that is a prefix of another text.
   struct Match {
     std::size_t length = 0;
     std::int32_t value = -1;  // none

@@ -218,7 +218,7 @@ namespace poise {
 
 namespace {
 
-// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that make_script_run_expression() names.
+// Lists the scripts of Unicode 14, abbreviated as in ISO 15924, except those that make_script_run_expression() names.
 constexpr std::string_view kScripts =
     "Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham "
     "Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi Geor Glag Gong Gonm Goth Gran Grek "

@@ -149,7 +149,7 @@ TEST(TokenizerJson, AVersionAmongMergesIsSkipped) {
   const Vocabulary lists = read_tokenizer_json(*source_of(bpe(tokens, R"([["#version", "a"]])")));
   EXPECT_EQ(lists.merges.size(), 1U);
   std::vector<std::string> losses;
-  EXPECT_THAT(write_tokenizer_json(lists, losses), HasSubstr(R"("merges": [["#version","a"]])"));
+  EXPECT_THAT(format_tokenizer_json(lists, losses), HasSubstr(R"("merges": [["#version","a"]])"));
 }
 
 // As in the library, the empty text matches between all characters.

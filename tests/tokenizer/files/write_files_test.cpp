@@ -74,9 +74,9 @@ TEST(TokenizerFiles, OfSentencePieceByteForByte) {
                               minus_one + "\xd8\x02" + minus_one;
   const std::string normalizer =
       bytes_field(1, "identity") + varint_field(3, 1) + varint_field(4, 0) + varint_field(5, 1);
-  EXPECT_EQ(write_sentencepiece(sentencepiece()), piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("a", 1, -1) +
-                                                      piece("b", 5, -2) + piece("ab", 4, -3.5F) +
-                                                      bytes_field(2, trainer) + bytes_field(3, normalizer));
+  EXPECT_EQ(format_sentencepiece(sentencepiece()), piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("a", 1, -1) +
+                                                       piece("b", 5, -2) + piece("ab", 4, -3.5F) +
+                                                       bytes_field(2, trainer) + bytes_field(3, normalizer));
 }
 
 TEST(TokenizerFiles, OfSentencePieceAreReadTheSame) {
@@ -192,7 +192,7 @@ Vocabulary byte_pairs() {
 // The file has all fields that Hugging Face's library requires, and no field that it does not accept.
 TEST(TokenizerFiles, HaveAllFields) {
   std::vector<std::string> losses;
-  const Value json = parse_json(write_tokenizer_json(byte_pairs(), losses), "written");
+  const Value json = parse_json(format_tokenizer_json(byte_pairs(), losses), "written");
   EXPECT_THAT(losses, ElementsAre("tokenizer.json cannot hold the vocabulary's elsewhere"));
   EXPECT_EQ(json, parse_json(R"({"version": "1.0", "truncation": null, "padding": null,
       "added_tokens": [{"id": 4, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
@@ -217,7 +217,7 @@ TEST(TokenizerFiles, ListMergesThatFollowFromScores) {
   const std::pair<const char*, float> tokens[] = {{"a", 0}, {"b", 0}, {"aa", -2}, {"aab", -1}, {"ab", -3}};
   for (const auto& [text, score] : tokens) scored.add(text, score, TokenType::normal);
   std::vector<std::string> losses;
-  const std::string json = write_tokenizer_json(scored, losses);
+  const std::string json = format_tokenizer_json(scored, losses);
   EXPECT_THAT(json, HasSubstr(R"("merges": ["aa b","a ab","a a","a b"])"));
 }
 
@@ -230,7 +230,7 @@ TEST(TokenizerFiles, ListMergesOfTokensUpToALength) {
   for (const std::string& text : {std::string("a"), longest, longest + "a", longest + "aa"})
     vocabulary.add(text, 0, TokenType::normal);
   std::vector<std::string> losses;
-  EXPECT_THAT(write_tokenizer_json(vocabulary, losses),
+  EXPECT_THAT(format_tokenizer_json(vocabulary, losses),
               testing::EndsWith(fmt::format("\"merges\": [\"{0} a\",\"a {0}\"]}}\n}}\n", longest)));
 }
 
@@ -240,7 +240,7 @@ TEST(TokenizerFiles, HaveMergesOfTokensWithSpacesAsPairs) {
   vocabulary.add(" a", 0, TokenType::normal);
   vocabulary.merges = {{" ", "a"}};
   std::vector<std::string> losses;
-  EXPECT_THAT(write_tokenizer_json(vocabulary, losses), HasSubstr(R"("merges": [[" ","a"]])"));
+  EXPECT_THAT(format_tokenizer_json(vocabulary, losses), HasSubstr(R"("merges": [[" ","a"]])"));
 }
 
 TEST(TokenizerFiles, HaveEachTextOnce) {
@@ -248,7 +248,7 @@ TEST(TokenizerFiles, HaveEachTextOnce) {
   vocabulary.pipeline.erase("elsewhere");
   vocabulary.add("ab", 0, TokenType::normal);
   std::vector<std::string> losses;
-  EXPECT_THAT(write_tokenizer_json(vocabulary, losses), HasSubstr(R"("abab":3})"));
+  EXPECT_THAT(format_tokenizer_json(vocabulary, losses), HasSubstr(R"("abab":3})"));
   EXPECT_THAT(losses,
               ElementsAre("tokenizer.json has each text once: 1 token with the text of another one is left out"));
 }

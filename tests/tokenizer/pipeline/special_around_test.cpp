@@ -81,7 +81,7 @@ TEST(SpecialAround, IsInTokenizerConfig) {
     }
   }
   const support::TemporaryDirectory directory;
-  std::ofstream(directory / "tokenizer.model", std::ios::binary) << write_sentencepiece(sentencepiece());
+  std::ofstream(directory / "tokenizer.model", std::ios::binary) << format_sentencepiece(sentencepiece());
   Vocabulary alone = sentencepiece();
   alone.pipeline = {};
   EXPECT_EQ(read_vocabulary(directory.path()), alone);

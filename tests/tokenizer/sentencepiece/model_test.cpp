@@ -114,7 +114,7 @@ TEST(SentencePieceModel, TheRulesOfTheNormalizersAreKept) {
   denormalizer.set("escape_whitespaces", true);
   const Vocabulary vocabulary = read(kUnknown + kBpe + bytes_field(5, bytes_field(2, "rules") + varint_field(3, 0)));
   EXPECT_EQ(vocabulary.pipeline, (Attributes{{"denormalizer", denormalizer}}));
-  EXPECT_EQ(read(write_sentencepiece(vocabulary)), vocabulary);
+  EXPECT_EQ(read(format_sentencepiece(vocabulary)), vocabulary);
 }
 
 TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {
