@@ -79,7 +79,7 @@ void set_card_fields(const Given& given, ConvertOptions& to) {
   set_card(given.read_dict("a dict of fields to text"), to.card);
 }
 
-// Has the keywords of ConvertOptions in poise/_types.py.
+// Has the keywords of ConvertOptions in poise/_types.py, except those of parse_write_options().
 constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"format", [](const Given& given, ConvertOptions& to) { to.format = given.read_text(); }},
     {"dtype",

@@ -14,7 +14,7 @@ constexpr std::size_t kStripLanes = hn::MaxLanes(StripFloats());
 constexpr std::size_t kSumsAtOnce =
     kStrip / kStripLanes < 4 ? kStrip / kStripLanes : 4;  // vectors of a row whose sums are in registers
 
-// This file is compiled without contraction, so that the product and the sum are each rounded.
+// Adds the products of one strip. Compiled without contraction, so that each product and sum is rounded.
 template <std::size_t kRows>
 HWY_INLINE void AddStrip(float* const* out, const float* const* weights, std::size_t rank, const float* strip) {
   const StripFloats floats;
