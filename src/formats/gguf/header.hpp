@@ -32,7 +32,7 @@ constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 
 // Returns true for the keys that number the files of a split model.
 bool is_split_key(std::string_view key);
-// Returns true for these keys and that of the alignment. The writer sets them, because they place the tensors.
+// Returns true for split keys and kAlignmentKey. The writer sets these keys, because they place the tensors.
 bool is_placement_key(std::string_view key);
 
 // Names the types of metadata values, with their numbers in the file.

@@ -116,7 +116,7 @@ std::string Metadata::explain_missing_hyperparameters() const {
 
 namespace {
 
-// Parses a configuration. If that fails, the error begins with `reason`, which explains what the file lacks.
+// Parses a configuration. If that fails, the error begins with `reason`: why a hyperparameter is missing.
 void read_config(Model& model, Attributes config, const std::optional<std::string>& reason, const std::string& path) {
   try {
     parse_config(model, std::move(config), path);

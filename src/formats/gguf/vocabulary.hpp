@@ -36,8 +36,8 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
 // memory.
 class Tokens {
  public:
-  // Reads the array with that key; returns false for another key. Throws invalid_file for a value of another type, and
-  // unsupported for too many items.
+  // Reads the value of a key that has one of these arrays; returns false for another key. Throws invalid_file for a
+  // value of another type, and unsupported for too many items.
   bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
   // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is none, or if tokenizer.ggml.model is not

@@ -67,8 +67,8 @@ DigestAlgorithm parse_digest_algorithm2(std::string_view text);
 // Returns the path of a shard's file: "model-00001.zt" next to "model.zt".
 std::filesystem::path make_shard_path(const std::filesystem::path& root, std::string_view shard);
 
-// Checks the rules of version 2's layouts for a tensor of known sizes and types; accepts unknown layouts and logical
-// types. Throws invalid_file (without path).
+// Checks a tensor by the rules of its layout in version 2. Accepts unknown layouts and logical types. Throws
+// invalid_file (without path).
 void check_layout2(const Tensor& tensor);
 
 // Returns true for layouts that version 2 or Poise defines; opening a file checks their rules.
