@@ -28,7 +28,7 @@ std::optional<std::string> remove_underscores(std::string_view text) {
 }
 
 // Converts a text to an integer like Python's int(text, base), with three differences: digits are ASCII, an integer
-// that does not fit 64 bits throws, and base 0 also allows zeros before a decimal number. Returns std::nullopt for
+// beyond 2^63 - 1 or -(2^63 - 1) throws, and base 0 also allows zeros before a decimal number. Returns std::nullopt for
 // other texts.
 std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
   const Text text = strip_text(given, nullptr, Sides::both);

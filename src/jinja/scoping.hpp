@@ -15,7 +15,7 @@ namespace poise::jinja {
 
 class Scoping {
  public:
-  using Names = std::vector<std::pair<std::string, Object>>;  // the names with their values, which may be undefined
+  using Names = std::vector<std::pair<std::string, Object>>;  // the names with their undefined values
 
   // Requires: the template outlives this, and is not moved.
   explicit Scoping(const Body& whole);

@@ -7,17 +7,18 @@
 namespace poise::jinja {
 namespace {
 
-std::int64_t find_remainder(Interpreter& in, const Object& value, const Object& by) {
+// Returns the remainder of a division; 2 if it is neither an integer nor 0.0 nor 1.0.
+std::int64_t compute_remainder(Interpreter& in, const Object& value, const Object& by) {
   const Object rest = compute(in, "%", value, by);
   if (const auto whole = rest.get_integer()) return *whole;
   const auto real = rest.get_number();
   return real && *real == 0 ? 0 : real && *real == 1 ? 1 : 2;
 }
 
-bool is_odd(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 1; }
-bool is_even(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 0; }
+bool is_odd(Interpreter& in, const Object& value, Parameters&) { return compute_remainder(in, value, 2) == 1; }
+bool is_even(Interpreter& in, const Object& value, Parameters&) { return compute_remainder(in, value, 2) == 0; }
 bool is_divisible(Interpreter& in, const Object& value, Parameters& given) {
-  return find_remainder(in, value, given.require("num")) == 0;
+  return compute_remainder(in, value, given.require("num")) == 0;
 }
 bool is_defined(Interpreter&, const Object& value, Parameters&) { return !value.is_undefined(); }
 bool is_not_defined(Interpreter&, const Object& value, Parameters&) { return value.is_undefined(); }

@@ -57,7 +57,7 @@ Object index(Interpreter& in, const Object& self, Parameters& given) {
   return at;
 }
 
-Object count_text(Interpreter& in, const Object& self, Parameters& given) {
+Object count_occurrences(Interpreter& in, const Object& self, Parameters& given) {
   const Text& text = *self.text();
   in.budget().step(text.size() / 16);
   const TextPtr part = given.read_text("sub");
@@ -300,7 +300,7 @@ Method find_text_method(std::string_view name) {
       {"rfind", find<true>},
       {"index", index<false>},
       {"rindex", index<true>},
-      {"count", count_text},
+      {"count", count_occurrences},
       {"startswith", has_affix<false>},
       {"endswith", has_affix<true>},
       {"strip", strip<Sides::both>},

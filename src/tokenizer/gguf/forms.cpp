@@ -157,9 +157,9 @@ std::string unescape_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Each pair has two spellings of a part of an expression, which match the same texts. A part that is not possessive
-// could give back only characters that the rest does not match. White space up to the last newline ends at the same
-// place with one newline or several.
+// Each pair has two spellings of a part of an expression, which match the same texts. In the first pair, \s* already
+// takes all newlines but the last. In the others, a part that is not possessive could give back only characters that
+// the rest of it does not match.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},

@@ -1,5 +1,5 @@
 // Converts the texts of tokenizer_config.json to keys of a GGUF file's metadata. Chat templates go into llama.cpp's
-// keys, the rest except the tokens as JSON text into one of Poise's keys, and other tokenizer files into another.
+// keys. The rest, except the tokens, goes as JSON text into a key of Poise; other tokenizer files go into another one.
 #pragma once
 
 #include <span>

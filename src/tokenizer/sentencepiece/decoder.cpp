@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kUnknownText = " \xe2\x81\x87 ";  // SentencePiece prints this for the unknown token
 
-void append_with_spaces(std::string_view text, std::string& out) {
+void append_with_decoded_spaces(std::string_view text, std::string& out) {
   for (std::size_t at = text.find(kSpaceSymbol); at != std::string_view::npos; at = text.find(kSpaceSymbol)) {
     out.append(text.substr(0, at)).append(" ");
     text.remove_prefix(at + kSpaceSymbol.size());
@@ -74,7 +74,7 @@ class SentencePieceDecoder final : public TextDecoder {
       space_taken_ = !vocabulary_.remove_extra_whitespaces;
     }
     any_text_ = any_text_ || !piece.empty();
-    append_with_spaces(piece, text);
+    append_with_decoded_spaces(piece, text);
   }
 
   // Appends the characters of `bytes_`, and U+FFFD for invalid bytes. Keeps the bytes of an incomplete character,
