@@ -143,13 +143,13 @@ py::tuple consume_capsule(const py::object& object) {
   }
   auto* first = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   Memory memory;
+  if (PyCapsule_SetName(object.ptr(), kUsed) != 0) throw py::error_already_set();
+  std::shared_ptr<const void> owner(managed, [](DLManagedTensor* used) {
+    if (used->deleter == nullptr) return;
+    const Taken taken;
+    used->deleter(used);
+  });
   if (count == 0 || is_row_major(tensor)) {
-    if (PyCapsule_SetName(object.ptr(), kUsed) != 0) throw py::error_already_set();
-    std::shared_ptr<const void> owner(managed, [](DLManagedTensor* used) {
-      if (used->deleter == nullptr) return;
-      const Taken taken;
-      used->deleter(used);
-    });
     memory = {first, count * width, false, std::move(owner)};
   } else {
     memory = make_memory(count * width);

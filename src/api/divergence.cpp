@@ -16,6 +16,7 @@
 
 #include "api/texts.hpp"
 #include "io/source_range.hpp"
+#include "runtime/forward_pass.hpp"
 #include "runtime/text_divergence.hpp"
 #include "runtime/weights.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
@@ -46,8 +47,7 @@ TextDivergence::Texts encode_texts(const Weights& weights, std::string_view cont
   TextDivergence::Texts texts;
   std::size_t room = kMeasuredTokens;
   for (const std::string& text : split_texts(content)) {
-    std::vector<TokenId> tokens = weights.tokenizer().encode_with_special(text);
-    if (const TokenId eos = weights.tokenizer().vocabulary().eos_id; eos >= 0) tokens.push_back(eos);
+    std::vector<TokenId> tokens = encode_with_end(weights, text);
     tokens.resize(std::min(tokens.size(), room));
     room -= tokens.size();
     for (std::size_t begin = 0; begin < tokens.size(); begin += weights.max_context()) {

@@ -86,12 +86,26 @@ class BatchGenerator::State : public Computation {
       rows.push_back(row - 1);
       next.push_back(part.text);
     }
-    std::vector<float> logits(rows.size() * weights_->vocabulary_size());
-    if (!rows.empty()) threads_.run({}, [&] { transformer_.compute_logits(rows, memory_, logits.data()); });
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      const auto scores = std::span(logits).subspan(i * weights_->vocabulary_size(), weights_->vocabulary_size());
-      if (choose_token(*next[i], scores)) end_text(*next[i]);
+    std::size_t chosen = 0;
+    try {
+      std::vector<float> logits(rows.size() * weights_->vocabulary_size());
+      if (!rows.empty()) threads_.run({}, [&] { transformer_.compute_logits(rows, memory_, logits.data()); });
+      for (; chosen < next.size(); ++chosen) {
+        const auto scores =
+            std::span(logits).subspan(chosen * weights_->vocabulary_size(), weights_->vocabulary_size());
+        if (choose_token(*next[chosen], scores)) end_text(*next[chosen]);
+      }
+    } catch (...) {
+      for (; chosen < next.size(); ++chosen) drop_last_position(*next[chosen]);
+      throw;
     }
+  }
+
+  // Lets the next step compute the text's last token again, because its scores are lost.
+  void drop_last_position(BatchText& text) const {
+    Sequence& sequence = text.sequence;
+    if (sequence.position < text.tokens.size()) return;
+    if (!transformer_.truncate(sequence.position - 1, sequence)) sequence.clear();
   }
 
   // Chooses the parts of a step. Texts that are generating come first, so that long prompts do not delay them.

@@ -52,6 +52,13 @@ bool is_same_token(const Tokenizer& a, const Tokenizer& b, TokenId token) {
 
 }  // namespace
 
+std::vector<TokenId> encode_with_end(const Weights& weights, std::string_view text) {
+  std::vector<TokenId> tokens = weights.tokenizer().encode_with_special(text);
+  const TokenId eos = weights.tokenizer().vocabulary().eos_id;
+  if (eos >= 0 && (tokens.empty() || tokens.back() != eos)) tokens.push_back(eos);
+  return tokens;
+}
+
 std::optional<TokenId> find_first_token(const Weights& weights) {
   if (!weights.has_tokenizer()) return std::nullopt;
   const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");

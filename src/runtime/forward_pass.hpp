@@ -13,6 +13,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/tokenizer.hpp>
@@ -52,6 +53,9 @@ class ForwardPass : public Computation {
   Sequence sequence_;
   std::span<const TokenId> tokens_;
 };
+
+// Returns the tokens of a text with all special tokens, and with EOS at the end if the vocabulary has it.
+std::vector<TokenId> encode_with_end(const Weights& weights, std::string_view text);
 
 // Returns the token with which texts begin in this vocabulary, if there is one.
 std::optional<TokenId> find_first_token(const Weights& weights);

@@ -229,10 +229,7 @@ class Perplexity::State {
   }
 
   static std::vector<TokenId> encode(const Weights& weights, std::string_view text, bool with_end) {
-    std::vector<TokenId> tokens = weights.tokenizer().encode_with_special(text);
-    const TokenId eos = weights.tokenizer().vocabulary().eos_id;
-    if (with_end && eos >= 0) tokens.push_back(eos);
-    return tokens;
+    return with_end ? encode_with_end(weights, text) : weights.tokenizer().encode_with_special(text);
   }
 
   void require_same_tokens(std::span<const TokenId> tokens, std::span<const TokenId> of_base) const {

@@ -231,12 +231,14 @@ class JoinedBlob final : public Blob {
    public:
     explicit Stream(const std::vector<BlobPtr>& blobs) : blobs_(blobs) {}
     std::size_t read(std::span<std::byte> out) override {
-      while (next_ < blobs_.size() || current_) {
+      std::size_t done = 0;
+      while (done < out.size() && (next_ < blobs_.size() || current_)) {
         if (!current_) current_ = blobs_[next_++]->stream();
-        if (const std::size_t count = current_->read(out); count > 0 || out.empty()) return count;
-        current_.reset();
+        const std::size_t count = current_->read(out.subspan(done));
+        if (count == 0) current_.reset();
+        done += count;
       }
-      return 0;
+      return done;
     }
 
    private:

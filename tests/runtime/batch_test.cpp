@@ -1,5 +1,6 @@
 #include <poise/batch.hpp>
 
+#include <limits>
 #include <map>
 #include <random>
 #include <stop_token>
@@ -165,6 +166,17 @@ TEST(BatchGenerator, ACancelledStepKeepsTextsThatHaveEnded) {
   EXPECT_THAT(all.at(0).tokens, IsEmpty());
   EXPECT_EQ(all.at(0).reason, StopReason::max_tokens);
   EXPECT_EQ(all.at(1).tokens.size(), 1U);
+}
+
+TEST(BatchGenerator, AFailedStepFailsAgain) {
+  const Config config = small_config();
+  NamedNumbers broken = random_weights(config);
+  broken.at("model.norm.weight")[3] = std::numeric_limits<float>::quiet_NaN();
+  BatchGenerator batch(load_weights(make_model(config, broken)));
+  batch.add(random_tokens(5, 1), {.max_tokens = 5});
+  for (int attempt = 0; attempt < 3; ++attempt)
+    EXPECT_EQ(support::error_of([&] { batch.step(); }).kind(), ErrorKind::unsupported) << attempt;
+  EXPECT_EQ(batch.size(), 1U);
 }
 
 TEST(BatchGenerator, RefusesWhatCannotBeComputed) {

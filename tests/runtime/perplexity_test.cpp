@@ -13,6 +13,7 @@
 #include "runtime/reference.hpp"
 #include "runtime/transformer.hpp"
 #include "support/errors.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
 
 namespace poise {
 namespace {
@@ -230,6 +231,21 @@ TEST(Perplexity, NamesHowVocabulariesDiffer) {
   Perplexity perplexity(weights, with(ended));
   EXPECT_EQ(support::message_of([&] { perplexity.add("15"); }),
             "text 1: token 2 is the end, and \"2\" (2) in the base, whose vocabulary splits texts in another way");
+}
+
+TEST(Perplexity, EndsATextOnce) {
+  const Config config = long_config();
+  const auto count = [&](bool adds_eos) {
+    Model model = make_model(config, random_weights(config));
+    model.vocabulary = vocabulary(37, "last");
+    model.vocabulary->eos_id = 2;
+    set_special_around(*model.vocabulary, false, adds_eos);
+    Perplexity perplexity(load_weights(model));
+    perplexity.add("154");
+    return perplexity.result().tokens;
+  };
+  EXPECT_EQ(count(false), 3U);  // "5", "4" and EOS are predicted
+  EXPECT_EQ(count(true), 3U);
 }
 
 TEST(Perplexity, RefusesWhatIsNotAText) {

@@ -28,6 +28,20 @@ TEST(Joined, EveryRangeIsThatOfAll) {
   }
 }
 
+TEST(Joined, AStreamFillsEveryReadButTheLast) {
+  const std::string whole = "abcdefgh";
+  const BlobPtr joined = make_joined_blob({blob("abc"), blob(""), blob("d"), blob("efgh")});
+  for (std::size_t size = 1; size <= whole.size() + 1; ++size) {
+    const auto stream = joined->stream();
+    std::vector<std::byte> part(size);
+    for (std::size_t at = 0; at < whole.size(); at += size) {
+      const std::size_t count = stream->read(part);
+      EXPECT_EQ(support::to_string(part).substr(0, count), whole.substr(at, size));
+    }
+    EXPECT_EQ(stream->read(part), 0U);
+  }
+}
+
 TEST(Joined, NeighboursInAFileAreARangeOfIt) {
   const SourcePtr source = support::source("abcdefgh");
   const auto neighbours =

@@ -304,6 +304,13 @@ Model read1(const Input& input, const ReadOptions&) {
 // version 2.
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
+// Requires: the source has 8 bytes or more.
+bool is_version_0(const Source& source) {
+  std::array<std::byte, kMagicBytes> magic{};
+  source.read(0, magic);
+  return std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
+}
+
 // Returns the root attributes. Version 0.1 has none.
 std::vector<MetadataKey> list_keys1(const Input& input) {
   if (read_magic(input) == kMagic0) return {};
@@ -313,14 +320,11 @@ std::vector<MetadataKey> list_keys1(const Input& input) {
 }  // namespace
 
 std::uint64_t find_manifest_begin1(const Source& source) {
-  std::array<std::byte, kMagicBytes> magic{};
-  source.read(0, magic);
-  const bool is_0 = std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
-  return is_0 ? find_index0(source).begin : find_ending(source).manifest.begin;
+  return is_version_0(source) ? find_index0(source).begin : find_ending(source).manifest.begin;
 }
 
 ManifestRange find_manifest1(const Source& source) {
-  const Ending ending = find_ending(source);
+  const Ending ending = is_version_0(source) ? Ending() : find_ending(source);
   if (!ending.has_magic) {
     throw Error(ErrorKind::unsupported, "files of zTensor 1.0 and older can be read, but not edited", source.name())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
