@@ -19,6 +19,8 @@
 #include "formats/ztensor/zt2.hpp"
 #include "formats/ztensor/zt_files.hpp"
 #include "support/cbor_notation.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
 
 namespace poise {
 namespace {
@@ -67,6 +69,13 @@ TEST(Zt0, TheGoldenFileIsRead) {
 
 // The specification's example of a file without tensors: 17 bytes.
 TEST(Zt0, TheEmptyFileHas17Bytes) { EXPECT_EQ(read("ZTEN0001" + hex("80 01 00 00 00 00 00 00 00")).size(), 0U); }
+
+TEST(Zt0, CannotBeEdited) {
+  const support::TemporaryDirectory directory;
+  support::put(directory / "x.zt", file_0_1(hex("00 00 80 3f 00 00 00 c0"), {entry_0_1()}));
+  EXPECT_THAT(support::message_of([&] { edit(directory / "x.zt", {.set = {{"note", "x"}}}); }),
+              HasSubstr("can be read, but not edited"));
+}
 
 TEST(Zt0, BigEndianElementsAreSwapped) {
   const std::string file =
