@@ -110,7 +110,8 @@ Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
 }
 
-// Rounds like Python's round(): the exact binary value counts, and halves go to even digits.
+// Rounds like Python's round(): the exact binary value counts, and halves go to even digits. Below -22 digits the unit,
+// a power of ten, is not exact, so the result may differ from Python's in the last bits.
 double round_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
   if (digits >= 0) return parse_double(fmt::format("{:.{}f}", number, digits)).value();

@@ -148,8 +148,9 @@ Attributes find_config_besides_tokens(const Vocabulary& vocabulary);
 //
 // Ids 0 to 3 are <unk>, <pad>, <bos> and <eos>, whether the file lists them or not.
 
-// Throws invalid_file, naming file, line and offset: for an id that is taken, belongs to a special token, or is far
-// larger than the number of lines; for a repeated token; for a line of merges that is not a pair.
+// Throws invalid_file, naming file, line and offset: for an id that is negative, taken, or far larger than the number
+// of lines; for a special token with another id; for a repeated token; for a line of merges that is not a pair; for
+// more tokens or merges than Poise allows.
 Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges);
 
 }  // namespace poise
