@@ -85,8 +85,8 @@ class KernelInput {
     std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
     // Returns the x of token t, unchanged. Requires: is_few.
     const float* get_token(std::size_t t) const { return numbers.data() + t * columns; }
-    // Returns a block of columns for the g-th kTogether tokens, [columns, kTogether], with zeros for missing tokens.
-    // Requires: !is_few.
+    // Returns a block of columns for the g-th kTogether tokens, [columns, kTogether]. If the last group has fewer
+    // tokens, zeros take the other places. Requires: !is_few.
     const float* get_group(std::size_t g, std::size_t block) const {
       return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
     }

@@ -13,8 +13,9 @@
 
 namespace poise {
 
-// Returns the adapter in a file, with the names of `base`. Does not throw Adapter::faults. Throws invalid_file for a
-// file that is not an adapter, and unsupported, listing the properties that Poise does not support.
+// Returns the adapter in a file, with the names of `base`. Errors of the file stay in Adapter::faults, for the
+// caller to throw. Throws invalid_file for a file that is not an adapter, and unsupported, listing the settings that
+// Poise does not support.
 Adapter require_adapter(const Model& file, const Model& base);
 
 // Maps each tensor that adapters change to the type in which the model stores it, as describe_stored_type() spells it:

@@ -112,7 +112,7 @@ constinit const Architecture smollm3 = {.name = "smollm3",
 
 namespace {
 
-// llama.cpp has only those of Qwen's biases that belong to q, k and v.
+// In Qwen's layers, llama.cpp supports biases of q, k and v, but no others.
 constexpr std::array kQwenLayer = join_tables(kNorms, kHalves, kValues, kBiases, kHeadNorms, kMlp, kExperts,
                                               std::to_array<NameRow>({{"ffn_gate_inp.weight", "mlp.gate.weight"}}));
 
