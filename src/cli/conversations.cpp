@@ -29,7 +29,8 @@ std::string read_template_file(const std::string& path) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file and no built-in template of that name: {}", join_built_in_names()),
+                fmt::format("there is no such file and no built-in template of that name; the built-in ones are {}",
+                            join_built_in_names()),
                 path);
   }
 }
