@@ -1097,7 +1097,7 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error);
 // Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Drops all tokens after the first `position`. Unless there are none, scores need another poise_session_feed.
+// Drops all tokens after the first `position`. If there are any, scores need another poise_session_feed.
 // POISE_BAD_ARGUMENT beyond the end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
 // Makes an independent session with the same tokens and options, on the same weights. *fork is freed with

@@ -62,7 +62,7 @@ struct Format;
 
 // Describes a form of adapters: the names of their tensors, and where they keep alpha.
 struct AdapterForm {
-  std::string_view name;    // of the programs that have it
+  std::string_view name;    // the program whose form it is: "PEFT", "llama.cpp"
   std::string_view format;  // the format whose function read_adapter recognizes it
   // Returns what a file of the adapter holds, with the names of `base`. Needs the configuration of `base`, but not its
   // tensors. Throws unsupported (without path) for an adapter that the form cannot hold.

@@ -49,7 +49,7 @@ struct Global {
 
 // Describes the object that a call would make, and the changes that the pickle would apply to it.
 struct Call {
-  // function(*arguments), or class.__new__(class, *arguments, **keywords), which does not call __init__.
+  // Tells function(*arguments) from class.__new__(class, *arguments, **keywords), which does not call __init__.
   enum class How : std::uint8_t { called, made_new };
   How how = How::called;
   Id function = kNone;

@@ -31,7 +31,7 @@
 namespace poise::alt {
 namespace {
 
-// A tensor with no dimensions, an empty name and no data takes these bytes.
+// A tensor with no dimensions, an empty name and no data takes this many bytes.
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 

@@ -43,7 +43,7 @@ Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
   return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(make_dense_blob(tensor, DType::f32), shift));
 }
 
-// Returns true if the transposed matrix has plain numbers, or blocks along its rows.
+// Returns true for plain numbers, and for blocks along columns, which transposing turns into blocks along rows.
 bool is_transposable(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
          (get_block_type(tensor.layout) != nullptr && get_block_direction(tensor.layout) == BlocksAlong::columns);

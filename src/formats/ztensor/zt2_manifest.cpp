@@ -26,7 +26,7 @@
 namespace poise::ztensor {
 namespace {
 
-// An object with name, shape, layout, and one part with blob and dtype takes at least these bytes.
+// An object with name, shape, layout, and one part with blob and dtype takes at least this many bytes.
 constexpr std::uint64_t kLeastObjectBytes2 = 48;
 
 bool is_storage_type(std::string_view name) {

@@ -243,7 +243,7 @@ class TypeChooser {
     return own;
   }
 
-  // Returns the bytes of a candidate that the budget limits.
+  // Returns how many bytes of the budget a candidate takes: with padding if the budget limits the size of files.
   std::uint64_t count_bytes(const TypeCandidate& candidate) const {
     return budget_.bytes ? count_padded_bytes(candidate.bytes) : candidate.bytes;
   }
