@@ -45,7 +45,7 @@ ModuleList::ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudge
     const auto* text = value.get_if<std::string>();
     if (text == nullptr) continue;
     if (text->starts_with(kExpression)) {
-      expressions_.push_back(read_expression(*text));
+      expressions_.push_back(compile_expression(*text));
     } else if (*text == kLinear) {
       linear_ = *text;
     } else if (is_class(*text)) {
@@ -67,7 +67,7 @@ ModuleList::Match ModuleList::match(const std::string& module) const {
   return {};
 }
 
-ModuleList::Expression ModuleList::read_expression(const std::string& target) {
+ModuleList::Expression ModuleList::compile_expression(const std::string& target) {
   budget_->count_expression();
   const auto start = ExpressionBudget::Clock::now();
   auto regex =

@@ -61,7 +61,7 @@ class ModuleList {
     std::unique_ptr<RegexMatcher> matcher;  // made once, because each allocates a stack
   };
 
-  Expression read_expression(const std::string& target);
+  Expression compile_expression(const std::string& target);
   bool matches(const Expression& expression, const std::string& module) const;
 
   std::shared_ptr<ExpressionBudget> budget_;
