@@ -479,9 +479,11 @@ std::vector<std::string> list_name_warnings(const Model&, const QuantizationConf
     add_warning(warnings, names, format);
   };
   warn_if(is_ignored,
-          "ignore lists matrix {} as not quantized, but there are scales next to its codes: its parts are used");
+          "quantization_config: ignore lists matrix {} as not quantized, but there are scales next to its codes: its "
+          "parts are used");
   warn_if(is_left_out,
-          "no target of config_groups names matrix {}, but there are scales next to its codes: its parts are used");
+          "quantization_config: no target of config_groups names matrix {}, but there are scales next to its codes: "
+          "its parts are used");
   return warnings;
 }
 

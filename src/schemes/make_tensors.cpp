@@ -109,7 +109,8 @@ std::vector<std::string> list_algorithm_warnings(const QuantizationConfig& confi
     if (patterns == nullptr) continue;
     const ListedModules modules(*patterns);
     if (modules.is_slow_to_match(matrices)) {
-      warnings.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
+      warnings.push_back(fmt::format("quantization_config: {} has too many patterns to compare with {} matrices", key,
+                                     matrices.size()));
       continue;
     }
     std::vector<std::string_view> named;
@@ -117,7 +118,8 @@ std::vector<std::string> list_algorithm_warnings(const QuantizationConfig& confi
                          [&](const std::string& matrix) { return modules.contains(matrix); });
     if (named.empty()) continue;
     warnings.push_back(
-        fmt::format("{} lists matrix {} as not quantized, but there are scales next to its codes: its parts are used",
+        fmt::format("quantization_config: {} lists matrix {} as not quantized, but there are scales next to its codes: "
+                    "its parts are used",
                     key, list_names(named, 1)));
   }
   return warnings;

@@ -50,7 +50,8 @@ TEST(Schemes, LimitsTheTimeToMatchListsOfModules) {
   EXPECT_THAT(list_warnings(names), ElementsAre(known));
   EXPECT_THAT(list_warnings({"model.layers.[01].q_*", 3}), ElementsAre(known));
   for (Value& name : names) name = "*" + *name.get_if<std::string>();
-  EXPECT_THAT(list_warnings(names), ElementsAre("ignore has too many patterns to compare with 50000 matrices"));
+  EXPECT_THAT(list_warnings(names),
+              ElementsAre("quantization_config: ignore has too many patterns to compare with 50000 matrices"));
   EXPECT_THAT(list_warnings({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
 }
 
