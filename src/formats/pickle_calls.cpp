@@ -263,7 +263,8 @@ class CallCheck {
                              rule.name));
     const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
     if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has no items", rule.name));
-    if (!call.keywords.empty()) report(id, fmt::format("it calls {} with keyword arguments", rule.name));
+    if (!call.keywords.empty())
+      report(id, fmt::format("it calls {} with keyword arguments, which no checkpoint needs", rule.name));
   }
 
   std::optional<std::string> find_argument_fault(std::string_view name, const Call& call) const {
