@@ -155,15 +155,15 @@ void add_quantize_options(CLI::App& command, ConversionArguments& arguments) {
                     })
       ->needs(quantize)
       ->excludes(size);
-  add_parsed_option(
-      command, "--text", "FILE",
-      "With --quantize auto: weigh each matrix by what its errors change in the predictions for this text, whose "
-      "first 512 tokens count; - is standard input",
-      [&arguments, &options, require_budget](const std::string& text) {
-        require_budget("--text");
-        arguments.text_file = text;
-        options.budget->divergence = measure_on_text(read_text_beginning(text, kMeasuredBytes + 1));
-      })
+  add_parsed_option(command, "--text", "FILE",
+                    "With --quantize auto: weigh each matrix by how much its errors change the predictions for this "
+                    "text, whose first "
+                    "512 tokens count; - is standard input",
+                    [&arguments, &options, require_budget](const std::string& text) {
+                      require_budget("--text");
+                      arguments.text_file = text;
+                      options.budget->divergence = measure_on_text(read_text_beginning(text, kMeasuredBytes + 1));
+                    })
       ->check(make_nonempty_check())
       ->needs(quantize);
   command
