@@ -157,8 +157,7 @@ void add_quantize_options(CLI::App& command, ConversionArguments& arguments) {
       ->excludes(size);
   add_parsed_option(command, "--text", "FILE",
                     "With --quantize auto: weigh each matrix by how much its errors change the predictions for this "
-                    "text, whose first "
-                    "512 tokens count; - is standard input",
+                    "text, whose first 512 tokens count; - is standard input",
                     [&arguments, &options, require_budget](const std::string& text) {
                       require_budget("--text");
                       arguments.text_file = text;

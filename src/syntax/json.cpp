@@ -270,7 +270,7 @@ class JsonParser {
   std::string_view read_text(Source& source, std::string_view token) const {
     const std::size_t end = find_plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
-      ondemand::raw_json_string passed;  // read only to pass the text: simdjson takes it for a key if a colon follows
+      ondemand::raw_json_string passed;  // moves past the text, which simdjson would take for a key if a colon follows
       check_result(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
