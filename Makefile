@@ -11,7 +11,7 @@
 # make wheel   builds a wheel that needs no other package in build/wheels
 # make docs    writes the pages and the reference of both interfaces as HTML to build/docs
 # make release-check   builds all packages twice, and tests them in empty systems
-# make cross-arm64   builds the command for arm64, and compares its results under QEMU with those of this machine
+# make cross-arm64   builds the command and the tests for arm64, and runs both under QEMU (docs/packages.md)
 # make asan    runs the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds.
 #              This and the next four targets install clang, and build with it
 # make fuzz SECONDS=60   runs each fuzz target for 60 seconds with both sanitizers; FUZZ_TARGETS="alt zt" chooses some

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the command and the unit tests for arm64 with Debian's cross compiler, and runs both under QEMU:
 # cross_arm64.sh DIRECTORY POISE. POISE: a command of the same version for this machine. For root. Prints a line for
-# each step that ends well. STEPS: some of "results units vectors commands", by default all. JOBS: processors.
+# each step that ends well. ARM64_STEPS: some of "results units vectors commands", by default all. JOBS: processors.
 set -eu
 mkdir -p "$1"
 output=$(cd "$1" && pwd) native=$(realpath "$2")
@@ -10,7 +10,7 @@ root=$PWD
 JOBS=${JOBS:-$(nproc)}
 
 has_step() {
-  case " ${STEPS:-results units vectors commands} " in *" $1 "*) return 0 ;; esac
+  case " ${ARM64_STEPS:-results units vectors commands} " in *" $1 "*) return 0 ;; esac
   return 1
 }
 
