@@ -20,8 +20,10 @@ Tensor pack_affine_codes(const Tensor& tensor);
 
 // Returns the same elements as `type`: an affine tensor (qint4 codes are packed), a tensor of groups, or blocks.
 // Computed when read. The first read of an affine tensor's scale or codes makes a pass over the elements to find the
-// scale; it throws unsupported, naming tensor and index, if an element is infinite or NaN. `codes`, if not null,
-// receives the blob of the codes. Requires: has_float_elements(tensor) and type.quantized().
+// scale; it throws unsupported, naming tensor and index, if an element is infinite or NaN. Reading codes throws
+// unsupported if they would decode to infinity. `codes`, if not null, receives the blob of the codes. For groups and
+// blocks, throws and requires what quantize_groups() and quantize_to_blocks() do. Requires: has_float_elements(tensor)
+// and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // Holds, for each column, the weight of its squared errors: how much the model's output depends on this column
@@ -29,10 +31,10 @@ Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<Quant
 using Importance = std::shared_ptr<const std::vector<float>>;
 
 // Returns the same elements in blocks. Reading throws unsupported for an element that is not finite, naming tensor and
-// index. It throws unsupported, naming the block, if the numbers of a block would become infinite, NaN, far smaller or
-// all zeros. `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices,
-// [matrices, rows, columns], it may have that many for each matrix. `codes`, if not null, receives the blob of the
-// blocks. Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
+// index. It throws unsupported, naming the block, if its numbers would become infinite or NaN, or if large ones would
+// become far smaller or zeros. `importance` is null, or has a finite weight of 0 or more for each element of a row; for
+// stacked matrices, [matrices, rows, columns], it may have that many for each matrix. `codes`, if not null, receives
+// the blob of the blocks. Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
                           LossyBlobPtr<QuantizationError>* codes = nullptr);
 

@@ -99,7 +99,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     encode_rows(first, count, memory.numbers.data(), out);
-    // Squares of finite float32 numbers fit float64.
+    // Squares of finite float32 numbers fit float64, so their sum shows whether all numbers are finite.
     const QuantizationError error = measure_error(count, memory, out);
     if (!std::isfinite(error.squared_values)) refuse_non_finite_element(first, memory);
     if (uses_importance() || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
@@ -139,7 +139,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   }
 
   // Throws an error if a block would decode to zeros, far smaller numbers, infinity or NaN, because its scale cannot
-  // represent its numbers, or the search for the scale has overflowed float32.
+  // represent its numbers, or the search for the scale has overflowed float32. Small numbers may become zeros.
   void check_decoded_blocks(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
     memory.decoded.resize(count * row_);
     type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());

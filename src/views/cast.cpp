@@ -68,7 +68,8 @@ class CastBlob final : public LossyBlob<CastStats> {
     return from_bits_ < 8 ? element % (8 / from_bits_) : 0;
   }
 
-  // Returns true if elements can be widened straight into `out`: it is aligned, and has whole float32 numbers.
+  // Returns true if elements can be widened straight into `out`: the cast is to float32 from a type that fits it, and
+  // `out` is aligned and has whole numbers.
   bool can_widen_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
     return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 &&
@@ -100,7 +101,7 @@ class CastBlob final : public LossyBlob<CastStats> {
       if (!blob.data_->map()) source_.resize(locate_byte(kBlockSize, blob.from_bits_) + 1);
     }
 
-    // Returns the converted bytes of elements from `element` on. Requires: at most kBlockSize.
+    // Returns the converted bytes of elements from `element` on. Requires: 1 to kBlockSize elements.
     std::span<const std::byte> convert_block(std::uint64_t element, std::size_t count, CastStats& stats) {
       const std::byte* const elements = read_elements(element, count);
       if (counts_) stats.not_finite += blob_.count_not_finite(elements, count);
@@ -164,8 +165,8 @@ class CastBlob final : public LossyBlob<CastStats> {
       return static_cast<double>(decode_float(blob_.to_, code));
     }
 
-    // Throws unsupported. `value` is the element if it is float64, else 0. If it fits float32, the error
-    // has the remedy f32.
+    // Throws unsupported. `value` is a float64 element; it is 0 for elements of other types, which all fit float32. If
+    // the value fits float32, the error has the remedy f32.
     [[noreturn]] void refuse_overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;

@@ -131,19 +131,20 @@ class LossyBlob : public Blob {
 template <typename Loss>
 using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 
-// Returns true if a number of the part passes the test. Reads up to this number. Requires: floating-point numbers of
-// whole bytes.
+// Returns true if a number of the part passes the test. Stops reading soon after the first such number. Requires:
+// floating-point numbers of whole bytes.
 bool has_number(const Part& part, bool (*is_wanted)(float));
 
-// Returns the same numbers, and checks that they are infinite only where their inputs are. Reading throws unsupported,
-// "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of the inputs is;
-// to find out, it reads all inputs. Requires: `numbers` is float32; inputs of known types.
+// Returns the same numbers, and checks that none is infinite unless a number of the inputs is. Reading throws
+// unsupported, "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of
+// the inputs is. After an infinite number, reads the inputs up to their first infinity. Requires: `numbers` is float32;
+// inputs of known types.
 BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
 // Returns the same tensor with values that are checked while they are read, so that no writer copies a fault that
-// verify() reports. Reading throws invalid_file, with tensor, part, element and place, for a boolean other than 0 and
-// 1, for an unused half of a byte that is not zero, and for a byte whose code does not fit four bits. Parts that cannot
-// have such faults stay as they are, so that writers can still copy their stored bytes.
+// verify() reports. Reading throws invalid_file, naming tensor, part, element and place, for a boolean other than 0 and
+// 1, and for a byte whose code does not fit four bits; and, naming no element, for an unused half of the last byte that
+// is not zero. Parts that cannot have such faults stay as they are, so that writers can still copy their stored bytes.
 Tensor add_value_checks(const Tensor& tensor);
 
 // Returns true if add_value_checks() would check a part of the tensor.

@@ -34,8 +34,8 @@ bool has_float_elements(const Tensor& tensor);
 // Returns how elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
 std::string describe_storage(const Tensor& tensor);
 
-// Returns the same in the notation of StoredType, if it has one: "bf16", "q4_k", "qint8", "qint4:range", "group4:128",
-// "sparse_csr f16", "layout zt.foo/1".
+// Returns how elements are stored, in the notation of StoredType if that can state it: "bf16", "q4_k", "qint8",
+// "qint4:range", "group4:128", "sparse_csr f16", "layout zt.foo/1".
 std::string describe_stored_type(const Tensor& tensor);
 
 // Returns the type of the elements without a cast: that of dense elements or sparse values, f32 for codes and for

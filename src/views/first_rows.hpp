@@ -8,9 +8,9 @@
 namespace poise {
 
 // Returns the first rows of a matrix, or elements of a vector. The result keeps the layout if each part has the rows
-// one after the other; else it has dense numbers. Where the file stores the rows in that form, the result borrows a
-// range of the file. Throws invalid_file (without path) for parts that do not fit the shape. Requires: the tensor has
-// that many rows, and one or more.
+// one after the other, in whole bytes; else it has dense numbers. Where the file stores the rows in that form, the
+// result borrows a range of the file. Throws invalid_file (without path) for parts that do not fit the shape, and what
+// make_dense_numbers() throws. Requires: the tensor has at least one row, and at least `rows`.
 Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows);
 
 // Returns the first columns of a matrix in the same way. Requires: it has that many.

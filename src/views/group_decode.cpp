@@ -142,7 +142,7 @@ class GroupNumbers {
   GroupScheme scheme_;
   std::vector<float> scales_;
   std::vector<float> zeros_;
-  std::vector<std::uint32_t> index_;  // may be empty
+  std::vector<std::uint32_t> index_;  // the group of each index along the axis; empty: neighbours share a group
   std::uint64_t stride_ = 1;
   std::uint64_t along_ = 0;
   std::uint64_t groups_along_ = 0;

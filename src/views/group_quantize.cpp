@@ -37,7 +37,7 @@ struct GroupScale {
   std::uint8_t zero;
 };
 
-// Computes the scale and zero point of each group on first use. Two threads may compute the same one.
+// Computes the scale and zero point of each group on first use. Two threads may both compute those of the same group.
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
@@ -131,7 +131,7 @@ class GroupScales {
   bool seekable() const { return elements_->seekable(); }
 
  private:
-  // Computes the scales of the groups from `first` on. Requires: at most kMostGroups.
+  // Computes the scales of the groups from `first` on. Requires: at most kMostGroups groups.
   void compute_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
     std::array<Range, kMostGroups> ranges;
     if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
@@ -262,7 +262,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
     return error;
   }
 
-  // Encodes groups of the same number of elements, one for each scale.
+  // Encodes groups, one for each scale. All have the same number of elements.
   QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales,
                                   std::byte* codes) const {
     const std::size_t size = numbers.size() / scales.size();

@@ -44,14 +44,15 @@ inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1"
 // and attribute when they are invalid.
 TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 
-// Holds the numbers of an indexed tensor with its columns sorted by group, so that groups are neighbours.
+// Holds the numbers of an indexed tensor with its columns sorted by group, so that the columns of a group are
+// neighbours.
 struct SortedGroups {
   Tensor groups;                     // a tensor of layout zt.quant_group/1
   std::vector<std::uint32_t> order;  // the original column of each sorted column; empty: in order
 };
-// Reads the index and sorts the columns. Returns std::nullopt for groups along columns, and for tensors that are not
-// matrices, or whose codes or zero points are packed so that columns cannot be reordered. Throws what checking the
-// parts throws.
+// Reads the index and sorts the columns. Returns std::nullopt for groups along columns, and for tensors that are empty
+// or not matrices, or whose codes, scales or zero points are packed so that columns cannot be reordered. Throws what
+// check_content() throws.
 std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
 // Holds the numbers of an indexed tensor whose groups run along columns.
@@ -60,13 +61,13 @@ struct RowGroups {
   std::vector<std::uint32_t> index;  // the group of each row
 };
 // Reads the index. Returns std::nullopt for groups along rows, and for tensors that are not matrices. Throws what
-// checking the parts throws.
+// check_content() throws.
 std::optional<RowGroups> read_row_groups(const Tensor& tensor);
 
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
-// Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: `block` is above
-// 0.
+// These functions return the layout for blocks of `block` elements, and the attributes that describe it. Requires:
+// `block` is above 0.
 TensorLayout make_codebook_layout(std::uint64_t block);
 Attributes make_codebook_attributes(std::uint64_t block);
 // Returns how many elements of the tensor share a scale. Requires: its layout is kCodebook.
@@ -84,7 +85,8 @@ struct BlockShape {
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 
-// Returns the layout, and the attributes that describe it. Requires: neither number of the shape is 0.
+// These functions return the layout for blocks of this shape, and the attributes that describe it. Requires: neither
+// number of the shape is 0.
 TensorLayout make_block_scaled_layout(const BlockShape& shape);
 Attributes make_block_scaled_attributes(const BlockShape& shape);
 // Returns the shape of a block of the tensor. Requires: its layout is kBlockScaled.

@@ -45,7 +45,7 @@ enum class MatrixOrder : std::uint8_t { same, transposed };
 
 // Returns the same codes in row-major order, each in `bits` bits, low bits of a byte first, as the parts of groups hold
 // them. Computed when read. Requires: `bits` is 2, 4 or 8, and not less than the codes' bits; the codes of a row fill
-// whole bytes, those of a column whole words, and `words` has that many.
+// whole bytes, those of a column whole words, and `words` has all these bytes or words.
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits);
 
 // Returns the same codes as float16 numbers, with stored_as(). Requires: what make_codes_blob() requires.

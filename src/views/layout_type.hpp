@@ -33,7 +33,8 @@ void check_parts(const Tensor& tensor);
 // index.
 void check_content(const Tensor& tensor);
 
-// Several layouts use the checks below. Each throws invalid_file (without path) naming tensor and part.
+// Several layouts use the checks below. Each throws invalid_file (without path) naming the tensor, and the part or
+// attribute at fault.
 
 // Throws unless the tensor has exactly these parts.
 void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles);
@@ -75,8 +76,9 @@ struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
   bool quantized = false;  // elements are codes, with parts or attributes that decode them
 
-  // Returns the layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if another
-  // row has the name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
+  // Returns the layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if it is
+  // not a name of this row. Throws invalid_file (without path) naming tensor and attribute when they are invalid. Null:
+  // no name describes the layout.
   std::optional<TensorLayout> (*read)(const Tensor& tensor, std::string_view name) = nullptr;
 
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
@@ -137,10 +139,10 @@ const LayoutType& find_layout_type(const TensorLayout& layout);
 
 // Throws invalid_file (without path), naming the tensor. check() calls it.
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
-// Returns the part `data`; throws if it is missing.
+// Returns the part `data`. Throws invalid_file (without path) if it is missing.
 const Part& require_data(const Tensor& tensor);
 
-// Returns the layout of tensors stored as that type.
+// Returns the row of the layout in which tensors of that type are stored.
 const LayoutType& find_layout_type(const StoredType& type);
 
 }  // namespace poise

@@ -13,10 +13,11 @@ struct LowRank {
   float scale = 1;
 };
 
-// Returns `matrix` + scale * left right, computed when read: as float64 for a dense matrix of that type, whose product
-// is float32, else as float32. With `transposed`, the sum is matrix + scale * (left right)ᵀ. Keeps both thin matrices
-// in memory while it is read. Reading throws unsupported, naming tensor and element, for a sum that is not finite
-// although all of its terms are made of finite numbers. Requires: floating-point elements, and shapes that fit.
+// Returns `matrix` + scale * left right, computed when read: as float64 for a dense matrix of that type, else as
+// float32. The product is float32 in both cases. With `transposed`, the sum is matrix + scale * (left right)ᵀ. Keeps
+// both thin matrices in memory while it is read. Reading throws unsupported, naming tensor and element, for a sum that
+// is not finite although all of its terms are made of finite numbers. Requires: floating-point elements, and shapes
+// that fit.
 BlobPtr make_low_rank_blob(const Tensor& matrix, const LowRank& change);
 
 }  // namespace poise

@@ -139,8 +139,8 @@ class Codes {
   LoadedBlob loaded_;
 };
 
-// Returns a map from each byte of codes to the byte of `words` that it is made from. Returns std::nullopt if a byte of
-// codes is made from several bytes.
+// Returns a map from each byte of `words` to the byte of codes that it becomes. Returns std::nullopt unless every byte
+// of codes is made from exactly one byte of `words`.
 std::optional<ByteMap> make_byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
   if (bits != codes.bits || !are_rows_of_streams(codes, order)) return std::nullopt;
   const std::size_t of_byte = 8 / bits;

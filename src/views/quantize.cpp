@@ -169,7 +169,8 @@ Affine make_symmetric_scale(double largest, int levels) {
 }
 
 // Returns the scale for float32 elements, in one pass over them. The result does not depend on the number of threads.
-// Throws unsupported, naming tensor and index, when an element is infinite or NaN. Requires: type.quantized().
+// Throws unsupported, naming tensor and index, when an element is infinite or NaN. Requires: type.dtype is qint8 or
+// qint4.
 Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type) {
   const bool with_bins = type.scale == ScaleRule::least_squares;
   const Summary summary =

@@ -151,7 +151,8 @@ struct RowPlaces {
   std::uint64_t first = 0;
 };
 
-// Returns the rows at these places as a tensor of shape `as`.
+// Returns the rows at these places as a tensor of shape `as`, with the columns of the stack, if it has them, as a last
+// axis. Throws unsupported for rows of codes of 4 GiB or more.
 Tensor make_row_view(const Tensor& stack, const RowPlaces& places, Shape as) {
   check_parts(stack);
   const std::uint64_t columns = stack.shape.size() == 2 ? 1 : stack.shape[2];
@@ -194,7 +195,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // Returns the grain of the blobs if all have the same one and each blob is a multiple of it, else 1.
+  // Returns the grain of the blobs if all have the same one and each blob's size is a multiple of it, else 1.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,

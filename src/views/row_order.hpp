@@ -36,9 +36,9 @@ std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t h
 // is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
-// Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` elements without gaps.
-// Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a
-// byte first; the blob is whole rows, and rows are whole bytes before and after.
+// Returns each row of `rows` with its elements in another order: the i-th is its element order[i]. A row has `columns`
+// elements without gaps. Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or
+// 4 bits, low bits of a byte first; the blob is whole rows, and rows are whole bytes before and after.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
 // The functions below work on stacks. A stack is [matrices, rows, columns], or [vectors, rows] with rows of one number.
@@ -51,7 +51,8 @@ Tensor make_dense_numbers(const Tensor& tensor);
 // make_dense_numbers().
 Tensor convert_to_whole_rows(const Tensor& tensor);
 
-// The functions below throw invalid_file (without path) for parts that do not fit the shape.
+// select_rows(), interleave_rows() and stack_tensors() throw invalid_file (without path) for parts that do not fit the
+// shape. The first two throw unsupported for rows of codes of 4 GiB or more.
 
 // Returns every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: convert_to_whole_rows()
 // made the stack; its rows are a multiple of `step`.
@@ -62,9 +63,9 @@ Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t firs
 // stack; its matrices are a multiple of `turns`.
 Tensor interleave_rows(const Tensor& stack, std::uint64_t turns);
 
-// Stacks tensors to [tensors, shape...]. Numbers or blocks in one layout keep it; otherwise the result is dense numbers
-// of the common type or float32. Throws what make_dense_numbers() throws. Requires: one tensor or more, all of the same
-// shape.
+// Stacks tensors to [tensors, shape...]. Numbers of one type and blocks of one type stay as they are; otherwise the
+// result is dense numbers of the common type or float32. Throws what make_dense_numbers() throws. Requires: one tensor
+// or more, all of the same shape.
 Tensor stack_tensors(const std::vector<Tensor>& tensors);
 
 // Joins blobs: all bytes of the first, then of the second, and so on. The result is a range of their file if they are

@@ -325,7 +325,7 @@ constexpr LayoutType make_sparse_layout_type(std::string_view name) {
   };
 }
 
-// Holds the elements of a validated tensor, by cell.
+// Holds the elements of a tensor by cell. The constructor validates the tensor.
 class Entries {
  public:
   explicit Entries(const Tensor& tensor)

@@ -64,8 +64,8 @@ struct SparseEntry {
 std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor);
 
 // Returns the same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what
-// validate_sparse() throws with the tensor's own rules, and unsupported for values of less than a byte. Memory: 8 bytes
-// an element, and, if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
+// validate_sparse() throws with the tensor's own rules, and, if columns move, unsupported for values of less than a
+// byte. Memory: 8 bytes an element, and, if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
 Tensor sort_sparse_columns(const Tensor& tensor);
 
 // Returns the indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
@@ -78,14 +78,14 @@ BlobPtr widen_indices(const std::string& tensor, const Part& part);
 // Layout::sparse_csr or sparse_coo.
 BlobPtr densify(const Tensor& tensor);
 
-// Returns false for tensors that never become sparse, whatever their elements are. Throws what sparsify() throws. Reads
-// no data.
+// Returns false for tensors that never become sparse, whatever their elements are: empty tensors, scalars, powers of
+// two (f8_e8m0), and, for csr, all but matrices. Throws unsupported for elements of less than a byte. Reads no data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
 // Returns a dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. Returns
-// std::nullopt when fewer than `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a
-// matrix and the layout is csr. An element is zero when all of its bits are. Reads the data once. Throws unsupported
-// for elements of less than a byte.
+// std::nullopt when may_become_sparse() is false, or when the share of its elements that are zero is below
+// `least_zeros` (0 to 1). An element is zero when all of its bits are. Reads the data once, and again for csr if the
+// result is sparse. Throws unsupported for elements of less than a byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise
