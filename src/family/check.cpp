@@ -16,7 +16,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMostFaults = 1000;
-constexpr std::size_t kMaxConfigKeys = 1000;  // the keys of a configuration that its family reads
+constexpr std::size_t kMaxConfigKeys = 1000;  // the most keys of the object that a family reads
 
 // Returns the first words of each message about a tensor.
 std::string format_tensor_start(std::string_view tensor) { return fmt::format("tensor {}", tensor); }

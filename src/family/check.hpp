@@ -15,7 +15,8 @@
 namespace poise {
 
 // Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of parts that the model
-// lacks: configuration, tensors or vocabulary. Does not check tensors if has_other_tensors().
+// lacks: configuration, tensors (except in Hugging Face directories) or vocabulary. Does not check tensors if the
+// configuration has faults or if has_other_tensors().
 std::vector<std::string> check_consistency(const Model& model);
 
 // Returns the same faults as findings, with tensors and their places.
@@ -37,10 +38,12 @@ std::vector<std::string> list_shortcomings(const Model& model);
 std::optional<Error> find_run_refusal(const Model& model);
 
 // Returns the faults of the hyperparameters, one sentence each: sizes out of range (products of accepted sizes fit 64
-// bits), query heads that are not a multiple of key heads, rope_theta 0, and numbers that are negative or not finite.
+// bits) or, if there are none, query heads that are not a multiple of key heads, rope_theta 0, and a rope_theta or
+// rms_norm_eps that is negative or not finite.
 std::vector<std::string> check_config(const Config& config);
 
-// Returns the faults of the hyperparameters, or, if there are none, the faults by the rules of the family.
+// Returns the faults of the hyperparameters, and one for more than 1000 keys; if there are none, the faults by the
+// rules of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
 // Returns the weights that the model's family does not have: ignoring them would make the result wrong. The result

@@ -13,7 +13,8 @@
 namespace poise {
 namespace {
 
-// Returns true when a value, which is not null, does not change the computation. `config` is null for unknown families.
+// Returns true when a value, which is not null, does not change the computation. `config` is null if the model has
+// none.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
 bool is_number(const Value& value, double wanted) { return convert_to_double(&value) == wanted; }
@@ -33,8 +34,8 @@ bool has_window(const Config* config) { return config != nullptr && config->slid
 bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
 bool is_window_used(const Value& value, const Config* config) { return value == Value(true) || !has_window(config); }
 
-// Returns true for the original rotary embeddings, over the whole head. Returns false for a nested object for each kind
-// of layers, as newer files have it.
+// Returns true for the original rotary embeddings, over the whole head. Returns false if nested objects describe kinds
+// of layers, as in newer files.
 bool is_default_rope(const Value& value, const Config*) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return false;

@@ -10,7 +10,8 @@
 namespace poise {
 
 // Returns one sentence for each such key with another value than the harmless one: "partial_rotary_factor is 0.5, only
-// 1 is supported". Empty when Poise implements the whole configuration.
+// 1 is supported". Begins with the sentence of describe_other_text_model(), if there is one. Empty when Poise
+// implements the whole configuration.
 std::vector<std::string> list_ignored_effects(const Model& model);
 
 // Returns such sentences for keys that Config does not have, even if the family implements them: a format that stores

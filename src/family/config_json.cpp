@@ -112,8 +112,9 @@ Attributes make_canonical_config(const Model& model) {
 
 std::vector<std::string> list_other_config_keys(const Model& model) {
   Config all;
-  all.dropout = 1;                                                      // 0 has no key
-  if (model.config) all.sliding_window = model.config->sliding_window;  // may have a second key
+  all.dropout = 1;  // 0 has no key
+  if (model.config)
+    all.sliding_window = model.config->sliding_window;  // a window may imply a second key: window_switch
   const Attributes typed = config_to_attributes(all, model.card.model_type);
   std::vector<std::string> keys;
   for (const auto& [key, value] : model.config_json) {

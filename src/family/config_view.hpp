@@ -22,7 +22,7 @@ enum class ExpertsStored : std::uint8_t {
   stacked_out_in,  // [experts, out, in]
 };
 
-// Newer files keep rope_theta, and more, in a nested object. The last object with the key counts.
+// Newer files keep rope_theta, and more, in a nested object. If both objects have a key, the last one counts.
 inline constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameters", "rope_scaling"};
 
 // Looks up keys of a config.json by type. Requires: map and path outlive this.
@@ -31,7 +31,8 @@ class ConfigKeys : public Fields {
   // Errors show `path`.
   ConfigKeys(const Attributes& map, std::string_view path) : Fields(map, "config", path) {}
 
-  std::optional<std::int64_t> read_integer(std::string_view key) const;  // throws unless it is an integer of 32 bits
+  std::optional<std::int64_t> read_integer(
+      std::string_view key) const;  // throws for other values than integers of 32 bits
   // Throws invalid_file if the key is missing.
   std::int64_t require_integer(std::string_view key) const;
   std::optional<float> read_number(std::string_view key) const;

@@ -76,7 +76,8 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
-// Each function returns true if config.json gives the projections biases.
+// These functions return true if config.json gives biases to the matrices of attention, and of the feed-forward
+// network.
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
@@ -138,7 +139,8 @@ std::vector<Linear> make_qkv_plan(bool bias);
 ActivationKind find_activation(std::string_view name);
 
 // Returns for each layer whether it has a window: by layer_types or, without that key, by `by_default`. Throws
-// invalid_file for a list of another length, and unsupported for other types.
+// invalid_file for a list of another length, and unsupported for other types of layers than "sliding_attention" and
+// "full_attention".
 std::vector<bool> find_sliding_layers(const ConfigView& view,
                                       bool (*by_default)(const ConfigView& view, std::int64_t layer));
 

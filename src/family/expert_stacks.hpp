@@ -27,9 +27,10 @@ class ExpertLayer {
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
   // Adds the layer's tensors in the form `to`. Codes of MXFP4 stay the same: a stack [experts, out, in] becomes
-  // separate matrices in blocks of MXFP4, as llama.cpp has them, and the reverse. Blocks of other types stay blocks
-  // between these two forms. All other numbers become dense. Throws invalid_file (without path) for tensors that are
-  // missing or do not fit each other.
+  // separate matrices in blocks of MXFP4, as llama.cpp has them, and the reverse. When such a stack is separated,
+  // blocks of other types stay blocks. All other matrices become dense numbers. Throws invalid_file (without path) for
+  // tensors that are missing or do not fit each other. Requires: separate matrices that become a stack [experts, out,
+  // in] are blocks of MXFP4.
   void convert(ExpertsStored from, ExpertsStored to);
 
   // Returns the tensors that were converted to others.

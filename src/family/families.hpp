@@ -52,7 +52,7 @@ namespace gpt_oss {
 extern const Family kGptOssFamily;
 }  // namespace gpt_oss
 
-// Mistral and Llama differ only in defaults and biases.
+// Mistral and Llama differ only in defaults and biases, and in use_sliding_window, which Llama reads.
 namespace llama {
 extern const Family kMistralFamily;
 extern const Family kMistral3Family;  // Mistral as the text model of a multimodal directory

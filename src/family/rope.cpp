@@ -29,7 +29,7 @@ struct Rope {
   const ConfigKeys scaling;
   std::size_t size;  // numbers of a head that rotate
   double theta;
-  std::int64_t usual_positions;  // the positions of the original training; 0 for the current ones
+  std::int64_t usual_positions;  // the family's default for the positions of the original training; 0: none
 
   double require_number(std::string_view key) const {
     const auto number = scaling.read_number(key);

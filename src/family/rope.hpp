@@ -27,8 +27,8 @@ inline constexpr double kYarnBetaSlow = 1;
 // Returns the last of kRopeObjects that config.json has, or null.
 const Attributes* find_rope_scaling(const ConfigView& view);
 
-// Returns the plan of the rotation. Throws unsupported for keys that Poise does not implement, and invalid_file for
-// invalid values.
+// Returns the plan of the rotation. `scaling` may be null. Throws unsupported for keys, types and sizes that Poise does
+// not implement, and invalid_file for invalid values.
 RopePlan make_rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options);
 
 }  // namespace poise

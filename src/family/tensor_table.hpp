@@ -26,7 +26,8 @@ struct NumberedName {
   std::int32_t number;
   std::string_view rest;
 };
-// Splits "17.self_attn.q_proj.weight" at its first dot. Returns std::nullopt without a number, or with leading zeros.
+// Splits "17.self_attn.q_proj.weight" at its first dot. Returns std::nullopt unless a number that fits 31 bits, without
+// leading zeros, comes before the dot.
 std::optional<NumberedName> split_number(std::string_view name);
 
 // Returns the length of an axis, or a number of tensors. Requires: a checked configuration.
