@@ -1,5 +1,5 @@
-// Reads files of ComfyUI that describe each quantized module X by JSON. The tensor X.comfy_quant (u8) has the text of
-// the JSON, or the key _quantization_metadata of the file has that of all modules: {"layers": {"X": {"format":
+// Reads files of ComfyUI that describe each quantized module X by JSON. Either the tensor X.comfy_quant (u8) has this
+// text, or the key _quantization_metadata of the file's metadata describes all modules: {"layers": {"X": {"format":
 // "float8_e4m3fn"}}}. The parts are:
 //
 //   float8_e4m3fn, float8_e5m2   weight f8 [out, in]; weight_scale, one number or one for each row

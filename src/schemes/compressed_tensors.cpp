@@ -12,7 +12,8 @@
 //
 // There are in / group_size groups, rounded up. There may also be one scale for each row ([out, 1]), one for the
 // matrix, or, with strategy "block", one for each block of block_structure ([out / rows, in / columns], rounded up).
-// Zero points have the shape of scales. value = (code - zero) * scale.
+// Zero points that are not packed have the shape of scales, or, with one scale for the matrix, there may be one for
+// each row. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -72,8 +73,8 @@ std::vector<WeightGroup> list_weight_groups(const QuantizationConfig& config) {
   return found;
 }
 
-// Throws unsupported for rotations of the inputs or results of matrices. Rotations of weights are already in the stored
-// weights.
+// Throws unsupported for rotations that a run would have to compute, such as those of inputs. Rotations of weights are
+// already in the stored weights.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
   for (const auto& [name, group] : list_groups(config.get_if<Attributes>("transform_config"))) {
@@ -124,8 +125,9 @@ ModuleList::Match match_target(const WeightGroup& group, const std::string& modu
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 
-// Returns the descriptions of the group that matches a matrix best, by the rules of the library, among groups with one
-// of these widths. Returns several if groups have the same target, or if none matches.
+// Returns the descriptions of the group that matches a matrix best, by the rules of the library compressed-tensors,
+// among groups with one of these widths. Returns several descriptions if several groups have the best target, or if no
+// group matches.
 Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                                std::span<const unsigned> widths) {
   Descriptions found;
@@ -143,8 +145,9 @@ Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConf
   return found;
 }
 
-// Returns the number of bits of a code: one of the widths that fit the number of words, or 0 if none fits. If several
-// fit, such as 7 and 8, or 3 and 4 in few columns, the configuration decides. Throws unsupported if it does not.
+// Returns the number of bits of a code. `widths` are those that fit the number of words: there may be several, such as
+// 7 and 8, or 3 and 4 in few columns. The configuration decides; if it states no bits at all, widths of 2, 4 and 8 come
+// first. Returns 0 if no width is left, and throws unsupported if several are.
 unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : find_descriptions(matrix, config, widths))
@@ -181,7 +184,8 @@ std::optional<BlockGrid> find_block_grid(const Shape& scales, const Shape& shape
   return std::nullopt;
 }
 
-// Returns the columns of a group if the strategy is "group" or missing; else 0.
+// Returns group_size if the strategy is "group" or missing; 0 for another strategy, and if group_size is missing or
+// negative.
 std::uint64_t find_group_columns(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;

@@ -2,8 +2,8 @@
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]; for AMD's processors also f8_e4m3fnuz or f8_e5m2fnuz
 //   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; if the key is
-//                      missing, they have 128 rows and columns. If it is null, the shapes are those of weight_scale.
-//                      The scales may be powers of two (f8_e8m0)
+//                      missing, they have 128 rows and columns. If it is null, or missing and there is one scale, the
+//                      shapes are those of weight_scale. The scales may be powers of two (f8_e8m0)
 //   weight_scale       one number, or one for each row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of
 //                      128 rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   scale_weight       one number, in ComfyUI's files

@@ -8,8 +8,8 @@
 //   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, one number each
 //   packing      text, a byte each: "4bit_u8"
 //
-// value = (code - zero) * scale. With p codes in a word and s = groups / p, rounded up, a word in row r has the codes
-// of groups r, s + r, 2 s + r, ... from its high bits on. Poise stores codes of 3 bits in four bits each.
+// value = (code - zero) * scale. If W_q has s rows, a word in row r has the codes in rows r, s + r, 2 s + r, ... of the
+// array of codes, from its high bits on. Poise stores codes of 3 bits in four bits each.
 //
 // In W_q, codes are in the matrix's row-major order. So with axis 0, a group has the codes of one column in the rows r,
 // out / group_size + r, 2 out / group_size + r, ...

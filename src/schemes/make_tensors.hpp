@@ -23,14 +23,15 @@ inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
      ".v_zero_point",     ".v_global_scale", ".prob_scale",        ".prob_output_scale",
      ".prob_zero_point",  ".scale_input"});
 
-// Returns the warning that `count` such tensors, the first one called `first`, are left out.
+// Returns the warning that `count` tensors with scales of activations, the first one called `first`, are left out.
 std::string format_left_out_warning(std::string_view first, std::size_t count);
 
 // Throws unsupported (without path) for a quant_algo of ModelOpt that no scheme reads.
 void require_known_algorithm(const QuantizationConfig& config);
 
-// Returns warnings for QuantizationScheme::list_warnings: if quant_algo is not one of these `algorithms`, and if a list
-// of patterns (exclude_modules, ignore or exclude) names a matrix as not quantized.
+// Returns warnings for QuantizationScheme::list_warnings: if quant_algo is neither one of these `algorithms` nor
+// MIXED_PRECISION, and if a list of patterns (exclude_modules, ignore or exclude) names a matrix as not quantized, or
+// is too long to check. Requires: there is a matrix.
 std::vector<std::string> list_algorithm_warnings(const QuantizationConfig& config,
                                                  std::span<const std::string> matrices,
                                                  std::span<const std::string_view> algorithms);
@@ -53,18 +54,19 @@ Tensor fold_words(const MatrixParts& matrix, const WordParts& parts);
 namespace compressed_tensors {
 
 // Returns warnings for QuantizationScheme::list_warnings about matrices that the library compressed-tensors would not
-// decode: `ignore` lists them, or no target of config_groups names them. Throws what ModuleList::match() throws.
+// decode: `ignore` lists them, or no target of config_groups names them. Throws what QuantizationConfig::lists() and
+// ModuleList::match() throw.
 std::vector<std::string> list_name_warnings(const Model& model, const QuantizationConfig& config,
                                             std::span<const std::string> matrices);
 
-// Throws invalid_file (without path) if the configuration and its groups have formats, and none of these is `format` or
+// Throws invalid_file (without path) if the configuration or its groups name formats, but neither `format` nor
 // "naive-quantized".
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format);
 
 }  // namespace compressed_tensors
 
-// Holds `weight`, f8 [out, in], and the tensor of its scales. The constructor throws invalid_file (without path) for
-// other types and ranks.
+// Holds `weight`, f8 [out, in], and the tensor of its scales. The constructor throws invalid_file (without path) if one
+// of them is missing, and for other types and ranks.
 struct F8Matrix {
   F8Matrix(const MatrixParts& matrix, std::string_view scales_ending,
            std::initializer_list<DType> types = {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
@@ -163,8 +165,8 @@ struct BlockGrid {
 BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
 
 // Makes GroupParts::index for the groups of split_evenly() from the i32 or i64 tensor with that ending. Returns null if
-// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) if it names a group
-// that does not exist.
+// the tensor is missing, or if groups are neighbours anyway. Throws invalid_file (without path) if the tensor has
+// another type or shape, or names a group that does not exist.
 BlobPtr make_group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
                          const EvenGroups& groups);
 

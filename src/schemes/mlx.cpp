@@ -34,7 +34,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
 constexpr std::array<DType, 1> kCodes = {DType::u32};
 
-// Describes a mode, with the settings that MLX uses if they are missing.
+// Describes a mode. MLX uses its group_size and bits if the configuration lacks them.
 struct Mode {
   std::string_view name;
   std::int64_t group_size;

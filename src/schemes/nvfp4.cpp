@@ -24,7 +24,7 @@ constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
 // Folds the parts with the endings `weight` and `factor`. If `divides` is true, divides scales by the factor. Throws
-// invalid_file (without path) for shapes that do not fit.
+// invalid_file (without path) for parts that do not fit, and for a factor that is not finite, or is 0 as a divisor.
 Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
   const Part& data = matrix.require_data(codes, {DType::u8});

@@ -51,7 +51,7 @@ class ModuleList {
   // what ExpressionBudget throws.
   ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
 
-  // Finds how the list names a module. Throws what ExpressionBudget::add_time() throws.
+  // Finds how the list names a module. Throws what ExpressionBudget::add_time() and RegexMatcher::find_next() throw.
   Match match(const std::string& module) const;
 
  private:

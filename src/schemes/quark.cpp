@@ -46,7 +46,8 @@ std::optional<CodeDescription> read_code_description(const Value* layer) {
   return CodeDescription{*type == "int4", *size};
 }
 
-// Returns the description under the matrix's name, or else the only one. Throws if there is none, or several.
+// Returns the description under the matrix's name, or else the only one. Throws invalid_file if there is none, and
+// unsupported if there are several.
 CodeDescription find_code_description(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Attributes* layers = config.find_object("layer_quant_config");
   if (layers != nullptr) {

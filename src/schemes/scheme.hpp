@@ -78,13 +78,13 @@ class MatrixParts {
 // Several schemes have this quant_method, that of AutoRound's directories.
 inline constexpr std::string_view kAutoRound = "auto-round";
 
-// Words that hold several codes have one of the first types, and scales one of the second.
+// Words that hold several codes have one of kWordTypes, and scales one of kScaleTypes.
 inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
 
 struct QuantizationScheme {
   std::string_view title;   // the name in messages: "GPTQ"
-  std::string_view method;  // the value of quant_method in quantization_config
+  std::string_view method;  // the value of quant_method in quantization_config; empty: files without it (ComfyUI)
   // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
   void (*require_known_variant)(const QuantizationConfig& config) = nullptr;
 
@@ -104,7 +104,8 @@ struct QuantizationScheme {
   // Returns true for the entries of a file's metadata that describe parts, which a folded matrix does not have. Null:
   // there are none.
   bool (*describes_tensors)(std::string_view key, const Value& value) = nullptr;
-  // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
+  // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path) for parts that
+  // are missing or do not fit, and unsupported for a form that Poise does not read.
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
   // Undoes fold(): returns the parts of a folded matrix, with their full names; empty if the tensor is not one that
@@ -129,7 +130,7 @@ bool is_known_method(std::string_view method);
 // Folds the matrices of a model whose config.json names a scheme of the table, and removes quantization_config unless
 // the scheme can unfold. Returns other models unchanged. Warns of tensors that are left out and of contradictions.
 // Throws invalid_file (without path), which lists the matrices with a missing or unfitting part, and unsupported for
-// codes whose scales the configuration does not describe.
+// unknown variants of a scheme, and for codes whose scales the configuration does not describe.
 Model fold_matrices(Model model);
 
 // Returns the scheme that config.json names, if it can unfold; else null.
@@ -150,8 +151,9 @@ std::optional<Model> merge_quantized_parts(const Model& model);
 // that the file describes (comfy_ui.cpp). Returns std::nullopt if there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_comfy_ui(const Model& model);
 
-// Returns the model with a tensor comfy_quant for each module that ComfyUI's description names. Returns std::nullopt if
-// the file describes no module. Throws invalid_file (without path) for a description that is not JSON of this form.
+// Replaces the key _quantization_metadata by a tensor X.comfy_quant for each module X of its JSON that has the tensor
+// X.weight. Returns std::nullopt if the model has neither the key nor such tensors. Throws invalid_file if the key's
+// text is not JSON of this form (comfy_ui.cpp).
 std::optional<Model> add_comfy_tensors(const Model& model);
 
 // Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if no tensor

@@ -61,7 +61,7 @@ std::optional<Blocks> read_blocks(const MatrixParts& matrix, const QuantizationC
   return Blocks{sides[0], sides[1]};
 }
 
-// Throws invalid_file unless the blocks divide the shape.
+// Throws invalid_file unless the shape has elements, and the blocks divide it.
 void require_whole_blocks(const MatrixParts& matrix, const Blocks& blocks, const Shape& shape) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail(fmt::format("its shape is {}: it has no elements", to_string(shape)));
   if (shape[0] % blocks.rows != 0 || shape[1] % blocks.columns != 0)
