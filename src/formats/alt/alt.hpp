@@ -11,8 +11,8 @@ namespace poise::alt {
 Model read_v2(const Input& input, const ReadOptions& options);
 Model read_v1(const Input& input, const ReadOptions& options);
 
-// Sets vocab_size of a configuration, which the parameters section lacks, to the number of rows of the embedding or,
-// without an embedding, to the number of tokens.
+// Sets vocab_size, which the parameters section lacks, in the configuration, if the model has one: to the number of
+// rows of the embedding or, without a two-dimensional embedding, to the number of tokens.
 void set_vocab_size(Model& model);
 
 // Each function writes one version of ALT, and throws unsupported for a model that this version cannot hold. write_v2()

@@ -44,10 +44,12 @@ class FileReader {
   std::int32_t read_count32(std::string_view field) { return check_count(field, bytes_.read_i32(field)); }
   std::int64_t read_count64(std::string_view field) { return check_count(field, bytes_.read_i64(field)); }
 
-  // Reads marker and size of a section. Throws invalid_file for another marker, and for a size beyond the file's end.
+  // Reads marker and size of a section. Throws invalid_file for another marker, and for a size that is negative or
+  // reaches beyond the file's end.
   OpenSection open_section(Section section);
-  // Closes a section after its last field: checks section_size against the bytes that were read, and skips the padding.
-  // `uncounted` is the number of bytes that some writers do not count in section_size, or 0.
+  // Closes a section after its last field, and skips the padding. Warns of a section_size that counts the section by a
+  // SizeRule other than whole, and throws invalid_file for one that fits no rule. `uncounted` is the number of bytes
+  // that SizeRule::too_small leaves out; 0: that rule does not apply.
   void close_section(const OpenSection& section, std::uint64_t uncounted = 0);
   // Throws invalid_file unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
@@ -57,8 +59,8 @@ class FileReader {
   std::vector<Finding> release_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
-  // Moves to the next multiple of kAlignment. Warns of a byte before it that is not zero, or throws invalid_file while
-  // only clean padding is allowed.
+  // Moves to the next multiple of kAlignment, unless the reader is at one. Warns of the first byte of padding that is
+  // not zero, or throws invalid_file for it while only clean padding is allowed.
   void skip_padding();
   enum class Padding : std::uint8_t { clean, any };
   void allow_padding(Padding padding) { padding_ = padding; }

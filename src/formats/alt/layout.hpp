@@ -99,7 +99,7 @@ TokenType decode_token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t encode_token_type(TypeNumbering numbering, TokenType type);
 
 // Holds the numbering of a file's token types. The types of the unknown token and of <0x00> decide it, or else the form
-// of the token records. `contradictory` is true if the two tokens disagree.
+// of the token records. `contradictory` is true if the two tokens disagree; the numbering is then canonical.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;

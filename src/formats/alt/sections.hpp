@@ -18,7 +18,7 @@ namespace poise::alt {
 // Reads the general section. Requires: the reader is past section_size. Leaves it past the last field.
 Card read_general(FileReader& reader);
 
-// Returns the parameters of a model without configuration: zeros.
+// Returns the parameters of a model without configuration: zeros and an empty hidden_act.
 Config make_empty_config();
 
 // Throws unsupported if the sections cannot hold the model's configuration: its family is unknown, or keys of
@@ -29,11 +29,11 @@ void require_holdable_config(const Model& model);
 // 2. `config` holds the values of the section.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
-// Reads the parameters; std::nullopt if all of them are zero. Requires: the reader is past section_size. Leaves it past
-// the last field.
+// Reads the parameters; std::nullopt if all of them are zero or empty. Requires: the reader is past section_size.
+// Leaves it past the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
-// Holds the parameters of version 1, which besides the configuration have model type and longest sequence.
+// Holds the parameters section of version 1. `config` has no value if the configuration's fields are all zero.
 struct ParametersV1 {
   std::string model_type;
   std::optional<Config> config;
@@ -47,7 +47,8 @@ ParametersV1 read_parameters_v1(FileReader& reader);
 std::int32_t find_prevailing_type(const Model& model);
 
 // Reads the tokenizer section to its end, padding included. Requires: the reader is past section_size. Returns
-// std::nullopt when the section has no tokens, ids of -1, and no seq_len but 0: a model without vocabulary.
+// std::nullopt, for a model without vocabulary, if the section has no tokens, all ids are -1, and seq_len is 0 or
+// missing.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 

@@ -1,7 +1,8 @@
 // Reads the tensors section, and finds the roles, the order and the hints of tensors.
 //
 // Version 2:
-//   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32 unique_count (others)
+//   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers),
+//   i32 unique_count (tensors outside layers)
 //   per tensor:
 //     i32 component_type, block_index, layer_type, projection_type   hints: the name decides
 //     i32 n_dims, i32 dimension[n_dims]
@@ -80,8 +81,8 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // Adds the tensor's only part, whose elements have type `dtype`. Each takes the bytes of type `code`: unpacked qint4
-  // those of qint8. `at` is the offset of the error for a size that overflows.
+  // Adds the tensor's only part, whose elements have type `dtype`. `code` is the type that has the size of an element
+  // in the file: qint8 for unpacked qint4, else `dtype`. `at` is the offset of the error for a size that overflows.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;

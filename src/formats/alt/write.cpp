@@ -1,7 +1,7 @@
 // Writes ALT version 2, in its canonical form or that of the program alt.c, and version 1.
 //
-// A model without configuration or vocabulary gets sections of zeros (ids of -1), which a reader takes for missing
-// ones.
+// Without a configuration, its fields in the parameters section are zeros and empty texts; without a vocabulary, the
+// tokenizer section has no tokens, and ids of -1. Readers then make a model without configuration or vocabulary.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -186,7 +186,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   return out;
 }
 
-// Writes version 1. The constructor throws for tensors and values that the version cannot hold.
+// Prepares a file of version 1. The constructor throws unsupported for a model that the version cannot hold.
 struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {

@@ -48,7 +48,7 @@ class SectionWriter {
   ByteWriter fields_;
 };
 
-// Writes the tensors section of both versions: counts, then metadata and data, tensor by tensor, in canonical order.
+// Writes the tensors section of both versions: counts, then metadata and data, tensor by tensor.
 class TensorsSection {
  public:
   // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding the scale may
@@ -95,7 +95,7 @@ struct TokenField {
   void (*write)(SectionWriter& out, const TokenFields& token);
 };
 
-// Describes how the files of the three writers differ.
+// Describes the files of one of the three writers.
 struct WrittenForm {
   int version = 2;
   bool general = true;               // has a general section
@@ -113,8 +113,7 @@ extern const WrittenForm kVersion1;
 
 class FileWriter {
  public:
-  // Makes all sections except the tensors'. Throws unsupported, naming section and field, for values that they cannot
-  // hold.
+  // Makes all sections except the tensors'. Throws unsupported for values that they cannot hold.
   FileWriter(const Model& model, const WrittenForm& form);
 
   // Returns the size of the whole file.
@@ -129,7 +128,7 @@ class FileWriter {
   std::optional<SectionWriter> general_;
   SectionWriter parameters_;
   SectionWriter tokenizer_;
-  std::uint64_t id_bytes_ = 0;  // the bytes of the token ids in the tokenizer section, which some dialects do not count
+  std::uint64_t id_bytes_ = 0;  // the bytes of the token ids in the tokenizer section, which alt.c does not count
 };
 
 // Files in alt.c's dialect are like those of its Python converter, which its C reader loads. They have only metadata,
@@ -139,8 +138,9 @@ class FileWriter {
 // ones.
 bool is_for_alt_c(const WriteOptions& options);
 
-// Writes alt.c's dialect. Throws unsupported for a model that the C reader rejects: without configuration or
-// hidden_act, with no tokens or more than 32000, or with empty or repeated tokens.
+// Writes alt.c's dialect. Throws unsupported for values that the sections cannot hold, and for a model that the C
+// reader rejects: without configuration or hidden_act, with no tokens or more than 32000, or with empty or repeated
+// tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
 // Returns the names of the card's empty fields. alt.c's dialect has "unknown" there, because the C reader rejects empty
