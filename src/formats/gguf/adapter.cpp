@@ -213,7 +213,7 @@ struct Pairs {
 
 class AdapterMaker {
  public:
-  // `family` has the names of the adapter's matrices; `base` is the text model of a multimodal base.
+  // `family` has the names of the adapter's matrices; `base` is the base or, if the base is multimodal, its text model.
   AdapterMaker(const Adapter& adapter, const Model& base, const Family& family)
       : adapter_(adapter), base_(base), family_(family), architecture_(find_family_architecture(base.card.model_type)) {
     if (architecture_ == nullptr)
@@ -253,8 +253,9 @@ class AdapterMaker {
                               adapter_.whole.front().name));
   }
 
-  // Throws unsupported for matrices that llama.cpp lacks, whose adapter it ignores, or at which it stops: it reads the
-  // A of an embedding transposed, and stops when the embedding is the output matrix, too.
+  // Throws unsupported for matrices whose adapters llama.cpp does not apply: the output matrix of a tied model, which
+  // it lacks; the embedding of a tied model, at which it stops, because it reads A of an embedding transposed; and
+  // learned positions, whose adapter it ignores.
   void require_applied_matrices() const {
     const bool is_tied = base_.config->tie_word_embeddings;
     const std::optional<DecoderPlan> plan = make_known_plan(base_);
@@ -276,7 +277,8 @@ class AdapterMaker {
     }
   }
 
-  // Chooses the alpha of most matrices. llama.cpp takes 0 as "no scale", and stops at a number that is not float32.
+  // Chooses the alpha of most matrices, except those of 0, which means "no scale" to llama.cpp, and those too large for
+  // float32, at which it stops. Chooses 1 if no alpha is left.
   void choose_alpha() {
     std::map<double, std::size_t> counts;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {

@@ -139,8 +139,8 @@ struct TensorName {
   std::optional<std::uint64_t> expert = {};  // the expert's number, if the name has one
 };
 // Each function translates a tensor's name, and returns std::nullopt for a name that the architecture lacks: the tensor
-// keeps it. find_poise_name() returns transformers' name, with a * in place of an expert's number. `canonical` is
-// transformers' name with the number.
+// keeps it. find_poise_name() returns transformers' name with a * in place of an expert's number; find_gguf_name()
+// takes transformers' name with the number itself.
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical);
 // Returns the name of one expert's tensor. `canonical` has a * in place of its number.

@@ -18,11 +18,12 @@ struct Heads {
 };
 
 // Undoes llama.cpp's change of a tensor; leaves stacked tensors as they are. Returns std::nullopt if type or shape do
-// not allow it. Throws invalid_file (without path) for rows that do not make up those heads.
+// not allow it. Throws invalid_file (without path) if rows must be reordered, but the number of heads is unknown or the
+// rows do not divide into heads of an even number of rows.
 std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads);
 
-// Makes llama.cpp's tensor from one of transformers; leaves experts as they are. Throws unsupported if type or shape do
-// not allow it. Requires: the tensor is dense, or blocks.
+// Makes llama.cpp's tensor from one of transformers; leaves experts as they are. Throws unsupported if type, shape or
+// heads do not allow it. Requires: the tensor is dense, or blocks.
 Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
 // Names the direction in which numbers change by 1.

@@ -114,7 +114,8 @@ class FileAudit {
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
   }
 
-  // Returns the size of the tensor's data; for a type of unknown size, the number of bytes up to the next tensor.
+  // Returns the size of the tensor's data; for a type of unknown size, the number of bytes up to the next tensor or the
+  // end of the file.
   std::uint64_t count_tensor_bytes(const TensorInfo& info) const {
     if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
@@ -130,8 +131,8 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // Warns of tensors at the same offset, and of the first tensor whose data precede those of one that the header lists
-  // before it: llama.cpp requires the header's order.
+  // Warns of tensors at the same offset, and of the first tensor whose data begin before the end of data of tensors
+  // that the header lists before it: llama.cpp requires the header's order.
   void warn_of_wrong_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
@@ -175,7 +176,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).add_findings();
-  // Warns of types that ggml removed or added later, and of blocks without a known byte order.
+  // Warns of types that ggml has removed or that Poise does not know, and of blocks without a known byte order.
   warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;

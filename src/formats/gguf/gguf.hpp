@@ -32,15 +32,16 @@ std::optional<std::string> find_split_prefix(const std::string& name, std::uint6
 // Returns true if llama.cpp stores this matrix of the model transposed.
 bool has_transposed_blocks(const Model& model, std::string_view tensor);
 
-// Returns a function that is true for the tensors that llama.cpp needs as float32: norms, other vectors and biases, if
-// it has the model's architecture. The function looks only at name and shape; prepare() still writes codes and float64
-// as they are.
+// Returns a function that is true for the tensors that llama.cpp needs as float32: norms, other vectors and biases. The
+// function looks only at name and shape; prepare() still writes codes and float64 as they are. It is false for all
+// tensors of a model whose names prepare() does not translate.
 std::function<bool(const Tensor& tensor)> make_f32_test(const Model& model);
 
 // Returns true for models for which llama.cpp requires an output matrix, even if it equals the embedding.
 bool requires_output(const Model& model);
 
-// Writes GGUF version 3, as llama.cpp loads it.
+// Prepares a file of GGUF version 3, as llama.cpp loads it. Throws unsupported for a model that GGUF cannot hold or
+// that llama.cpp could not run, and bad_argument for an alignment that is not allowed.
 PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 struct WrittenMetadata {

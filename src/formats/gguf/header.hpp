@@ -91,16 +91,17 @@ struct TensorInfo {
 
 class HeaderReader {
  public:
-  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the source outlives
-  // this.
+  // Throws invalid_file for another magic number and for counts that do not fit the file; unsupported for a version
+  // above kLastVersion or 0, and for counts above kMaxTensors and kMaxKeys. Requires: the source outlives this.
   explicit HeaderReader(const Source& source);
 
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
   // The first function reads all metadata, the second all descriptions of tensors. Call each once, in this order. They
-  // throw invalid_file if the file breaks a rule: keys are unique, keys and names are UTF-8 of bounded length, counts
-  // fit the remaining bytes, arrays nest at most kMaxNesting deep. Tensors' names may repeat.
+  // throw invalid_file if the file breaks a rule: keys are unique, keys and names are UTF-8 of bounded length, values
+  // have known types, counts fit the remaining bytes, arrays nest at most kMaxNesting deep, tensors have at most
+  // kMaxDimensions. Tensors' names may repeat.
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 

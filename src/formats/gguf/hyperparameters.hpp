@@ -43,7 +43,7 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
 });
 
-// llama.cpp requires these keys in every file of a model.
+// llama.cpp requires these keys of every model.
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 
@@ -102,7 +102,7 @@ std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& fact
                                                   std::uint64_t positions);
 
 // Computes the attention scale of longrope for a model extended from `original` positions: sqrt(1 + ln(positions /
-// original) / ln(original)); 1 if positions <= original.
+// original) / ln(original)); 1 if positions <= original, or original <= 1.
 double compute_longrope_attention(double positions, double original);
 
 Value make_float_list(const std::vector<float>& numbers);

@@ -190,7 +190,7 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::st
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;
-  // Each stacked expert has its own columns.
+  // Each stacked expert has its own weights.
   if (known && known->expert && columns > 0 && all->size() % columns == 0 && *known->expert < all->size() / columns) {
     const auto first = all->begin() + static_cast<std::ptrdiff_t>(*known->expert * columns);
     return std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(columns));

@@ -32,8 +32,9 @@ class Entries {
   // Returns an integer of 0 or more; 0 for every other value, and for a missing key.
   std::uint64_t find_number(std::string_view key) const;
 
-  // Each function removes an entry and returns its value. remove_text() and remove_number() leave values that are not
-  // text, or not integers from 0 to 2^31 - 1.
+  // Each function removes an entry and returns its value; std::nullopt for a missing key. remove_text() leaves a value
+  // that is not text, remove_number() one that is not an integer from 0 to 2^31 - 1, and both return std::nullopt for
+  // it.
   std::optional<Value> remove(std::string_view key);
   std::optional<std::string> remove_text(std::string_view key);
   std::optional<std::int64_t> remove_number(std::string_view key);
@@ -82,9 +83,9 @@ class KeyValues {
   // Appends a value as that type, if it fits, else as the type of choose_type().
   void add_value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // Returns the type with which a value is written: u32, u64, i32 or i64 for an integer, f32 or f64 for another number,
-  // or the common type of an array's items. Maps, null, nested arrays, and arrays without a common type become JSON
-  // text.
+  // Returns the type with which a value is written: boolean or text for such values, u32, u64, i32 or i64 for an
+  // integer, f32 or f64 for another number, and the common type of the items for an array. Maps, null, nested arrays,
+  // and arrays without a common type become JSON text.
   static EntryType choose_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }

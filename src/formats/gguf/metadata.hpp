@@ -25,7 +25,7 @@ inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 
-// Holds the number of a file in a split model, and how many files it has.
+// Holds the number of a file in a split model, counted from 0, and how many files and tensors the model has.
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole
@@ -37,8 +37,8 @@ inline bool is_from_gguf(const Model& model) { return model.origin.format.starts
 
 class Metadata {
  public:
-  // Reads a header's metadata. Throws what HeaderReader::read_metadata() throws, and invalid_file for an impossible
-  // alignment or split.
+  // Reads a header's metadata. Throws what HeaderReader::read_metadata(), MetadataValue::read_tree() and Tokens::read()
+  // throw, and invalid_file for an impossible alignment or split.
   explicit Metadata(HeaderReader& header);
 
   std::uint64_t alignment() const { return alignment_; }
@@ -83,8 +83,9 @@ struct WrittenGeneral {
 };
 
 // Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0), unless they
-// exist. They come from the card and the configuration of a directory, its name, and the number of parameters. Appends
-// only the card's keys for a model from a GGUF file, and for one whose architecture is not known.
+// exist. They come from the card, README.md, generation_config.json, config.json, the name of the directory or file,
+// and the number of parameters. Appends only the card's keys for a model from a GGUF file, and for one whose
+// architecture is not known.
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out);
 

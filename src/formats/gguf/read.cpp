@@ -65,7 +65,7 @@ class TensorAdder {
     if (architecture_ != nullptr) heads_ = read_heads(metadata.entries(), *architecture_);
   }
 
-  // Returns the factors of rotary embeddings in the tensors, which belong to the configuration.
+  // Returns the factors of rotary embeddings that were found in tensors. They belong to the configuration.
   const RopeFactors& factors() const { return factors_; }
 
   void add_tensors(File& file) {
@@ -93,7 +93,8 @@ class TensorAdder {
                 info.position);
   }
 
-  // Returns the size of a tensor's data; std::nullopt for an unknown type.
+  // Returns the size of a tensor's data; std::nullopt for an unknown type. Throws invalid_file for an impossible shape
+  // or place.
   std::optional<std::uint64_t> count_known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
@@ -138,7 +139,7 @@ class TensorAdder {
                                                   here.begin, file_->tensors[before.tensor].name));
   }
 
-  // Returns the number of bytes up to the next tensor, for types of unknown size.
+  // Returns the number of bytes up to the next tensor or the end of the data, for types of unknown size.
   std::uint64_t count_bytes_to_next(const TensorInfo& info) const {
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
@@ -180,7 +181,8 @@ class TensorAdder {
     }
   }
 
-  // Reads factors of rotary embeddings from their tensor; returns false for another tensor, and for invalid factors.
+  // Reads factors of rotary embeddings from their tensor; returns false for another tensor, for invalid factors, and if
+  // the architecture has no such factors.
   bool read_factors(const TensorInfo& info, const Tensor& stored) {
     const auto* row = std::ranges::find(kRopeFactorRows, info.name, &RopeFactorRow::gguf);
     if (row == kRopeFactorRows.end() || architecture_ == nullptr ||
@@ -198,7 +200,8 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Returns true for tensors that Poise can decode. It lists others, and copies them with their names and their order.
+  // Returns true for tensors that Poise can decode. Poise lists and copies the other ones, which keep llama.cpp's names
+  // and order of rows.
   bool is_decodable(const TensorInfo& info) const {
     return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
   }

@@ -61,8 +61,8 @@ class HyperparameterReader {
  private:
   std::string make_key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Removes an entry and returns its value. Returns std::nullopt for a value of another kind, such as a list with a
-  // number for each layer, which stays an attribute.
+  // Removes an entry and returns its value. Returns std::nullopt for a missing key, and for a value of another kind,
+  // such as a list with a number for each layer, which stays an attribute.
   std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(make_key(row.gguf));
     if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;

@@ -56,8 +56,8 @@ std::uint32_t find_type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Returns the model's architecture. Null for a model without a configuration, or without a number of heads on which the
-// order of rows depends, because llama.cpp could not use its tensors.
+// Returns the model's architecture. Null for an unknown model_type, and for a model without a configuration, or without
+// a number of heads on which the order of rows depends, because llama.cpp could not use its tensors.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -189,8 +189,8 @@ void require_own_adapter(const Model& model) {
 }
 
 // Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models with a
-// configuration, and none from GGUF files, which may be for other programs. Tensors may be missing, except experts and
-// the output of a tied model: list_losses() lists them.
+// configuration, and none from GGUF files, which may be for other programs. Experts and the required output matrix of a
+// tied model must be there; other tensors may be missing, which list_losses() reports.
 class RunnableCheck {
  public:
   // Requires: `model` and `preparer` outlive this.
@@ -235,8 +235,8 @@ class RunnableCheck {
                          *count));
   }
 
-  // Throws unsupported if the output matrix is missing. A conversion stores the output of a tied model, but other
-  // callers may not.
+  // Throws unsupported if llama.cpp requires an output matrix, and a tied model with an embedding lacks it. A
+  // conversion stores the output of a tied model, but other callers may not.
   void require_output(const std::vector<Stored>& tensors) const {
     const auto has_tensor = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();

@@ -28,7 +28,7 @@ constexpr std::uint32_t kQuantizationVersion = 2;
 // These keys of config.json follow from the tensors.
 constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
-// Returns true if the values are equal, or are numbers of equal value and different types.
+// Returns true if the values are equal, or are an integer of 0 or more and a double of the same value.
 bool are_equal(const Value& a, const Value& b) {
   const auto convert_to_real = [](const Value& value) {
     const auto* integer = value.get_if<std::uint64_t>();
@@ -97,9 +97,9 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
   return rest;
 }
 
-// Returns the keys of list_other_keys() as JSON text, "{}" without such keys: without poise.config, a reader takes the
-// file for another program's and adds keys. Returns all keys if the architecture is null, and an empty text if there is
-// no configuration.
+// Returns the keys of list_other_keys() as JSON text: "{}" if there are none, because a reader takes a file without
+// poise.config for another program's and adds keys. Returns all keys if the architecture is null, and an empty text if
+// there is no configuration.
 std::string make_poise_config(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters) {
   if (architecture == nullptr)
@@ -161,7 +161,7 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
 }
 
 // Parses a number, a boolean or a list of these, which formats with text attributes store as JSON. Returns std::nullopt
-// for other texts.
+// for other texts, for empty lists, and for more than 1 MiB.
 std::optional<Value> parse_number_or_list(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||
@@ -271,7 +271,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   std::ranges::move(general.losses, std::back_inserter(written.losses));
   if (architecture != nullptr) {
     for (const auto& [key, value] : hyperparameters.entries) {
-      if (!out.has(key)) out.add_value(key, value);  // an attribute has a value for each layer
+      if (!out.has(key)) out.add_value(key, value);  // an attribute may have it, with a value for each layer
     }
   }
   if (!rest.empty()) out.add_text(kConfigKey, rest);
