@@ -20,8 +20,8 @@ Tensor convert_to_stored_affine(const Tensor& tensor);
 // over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
-// Converts a tensor with the attribute back to Layout::affine, and leaves other tensors unchanged. Throws invalid_file
-// (without path) if the attribute, the type or the size does not fit.
+// Converts a dense tensor with the attribute, or one of kAffineLayout, back to Layout::affine, and leaves other tensors
+// unchanged. Throws invalid_file (without path) if the attribute, the type or the size does not fit.
 void convert_from_stored_affine(Tensor& tensor);
 
 }  // namespace poise::ztensor

@@ -70,7 +70,8 @@ std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tens
   return cost;
 }
 
-// Returns the part that is stored at an extent. Requires: the tensor has it.
+// Returns the part that is stored at an extent, or the first part if none states that place. Requires: the tensor has
+// parts.
 const Part& find_part(const Tensor& tensor, const Extent& extent);
 
 // Returns a tensor's name, cut if it is too long for a message.

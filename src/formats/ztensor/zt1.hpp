@@ -31,8 +31,9 @@ class ModelBuilder1 {
 
   // Reserves memory for that many tensors.
   void reserve(std::size_t objects);
-  // Adds the tensor of an object, and may move out of the object. Notes a fault for a repeated name, and for a
-  // component that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
+  // Adds the tensor of an object, and may move out of the object. Notes a fault for a repeated name, for a component
+  // that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout, and for attributes or
+  // components that do not fit the layout.
   void add_object(StoredObject& object);
   // Sorts the tensors. Throws a FaultyModel if there are faults; components that overlap without being the same bytes
   // are a fault, too.
@@ -53,8 +54,8 @@ void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes)
 // Returns the offset of a file's manifest, which is the end of its blobs. Throws invalid_file if there is none.
 std::uint64_t find_manifest_begin1(const Source& source);
 
-// Returns the place of the manifest of a 1.1 or 1.2 file. Throws invalid_file if there is none; unsupported for a 1.0
-// file.
+// Returns the place of the manifest of a 1.1 or 1.2 file. Throws invalid_file if there is none; unsupported for a 0.1
+// or 1.0 file.
 ManifestRange find_manifest1(const Source& source);
 
 // Returns the place of the manifest of a 0.1 file, which is called the index there.

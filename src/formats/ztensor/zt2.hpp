@@ -53,8 +53,8 @@ struct ObjectReceiver2 {
   FunctionRef<void(StoredObject& object)> add_object;
 };
 
-// Returns the place of the manifest; an empty range for a data shard. Throws invalid_file for wrong magic numbers,
-// bounds or manifest hash; unsupported for another version.
+// Returns the place of the manifest; an empty range for a data shard. Throws invalid_file for a file that is too short,
+// and for wrong magic numbers, bounds or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
 // Parses a manifest, and passes its objects to the receiver, if there is one. Throws invalid_file, naming the key and
@@ -143,7 +143,7 @@ struct WrittenBlobs {
 };
 
 // Writes the magic number and the parts. Parts of equal bytes share a blob; SharedBlobs may miss some. Throws io,
-// cancelled, unsupported for more shards than readers accept.
+// cancelled, and unsupported for more shards than readers accept.
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
                          const WriteOptions& options, Output& output);
 

@@ -48,7 +48,7 @@ void check_dense(const Tensor& tensor) {
   check_parts(tensor);
 }
 
-// Checks that indices are plain u32 or u64, all of one type.
+// Checks the parts, and that indices are plain u32 or u64, all of one type.
 void check_sparse(const Tensor& tensor) {
   DType index = DType::unknown;
   for (const Part& part : tensor.parts) {
@@ -218,7 +218,8 @@ void require_readable_again(const StoredTensor& stored) {
 }
 
 // Changes the role of the codes from data to packed_weight, and returns the scheme of the groups; std::nullopt if a
-// part's type is not known. Throws invalid_file for invalid attributes.
+// part's type is not known. Throws invalid_file for invalid attributes, and for a part that is called packed_weight in
+// the file.
 std::optional<GroupScheme> read_stored_groups(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,

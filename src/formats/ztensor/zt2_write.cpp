@@ -1,5 +1,6 @@
 // Writes zTensor 2, by default in canonical form: blobs on multiples of 64 KiB in the order of (object, part),
-// identical parts stored once, an xxh3 digest for every part, no shards. The same tensors give the same file.
+// identical parts stored once, an xxh3 digest for every part, no shards. The same tensors and attributes give the same
+// file.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -93,8 +93,8 @@ class ShardWriter {
   std::optional<HashingSink> hashing_;
 };
 
-// Finds parts whose bytes have been written already. Keeps at most kMostCandidates different parts of equal size and
-// equal hash of the beginning to compare with, so most tensors are read only once.
+// Finds parts whose bytes have been written already. Compares a part only with parts of the same size and the same hash
+// of the beginning, at most kMostCandidates, so most parts are read only once.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
