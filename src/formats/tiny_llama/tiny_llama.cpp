@@ -224,7 +224,7 @@ bool is_reported_already(const Tensor& tensor, const Config& config) {
   return layer && layer->number >= config.num_hidden_layers;
 }
 
-// Adds faults for tensors that the configuration does not require, and for wrong values.
+// Adds faults for tensors that the configuration does not require, and for values of a wrong type or size.
 void add_tensor_faults(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
   for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.list_all(*model.config)) names.insert(std::move(tensor.name));

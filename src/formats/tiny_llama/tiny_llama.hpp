@@ -5,7 +5,8 @@
 //   the rest   arrays, in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns, its float32 values row
 //              by row; a vector is u64 size, its values
 //
-// Little-endian, no padding; the file ends with the last value, so the header implies its size.
+// Numbers are little-endian, and there is no padding. The file ends with the last value, so the header implies the
+// file's size.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ inline std::uint64_t count_dimension_bytes(const Shape& shape) { return shape.si
 // Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
 std::optional<std::uint64_t> compute_file_size(const Config& config);
 
-// Reads a Tiny Llama weight file. Throws invalid_file, whose message names the field, or the array and its layer, and
-// what was expected and found.
+// Reads a Tiny Llama weight file. Throws invalid_file. Its message names the field, or the layer and the array, and
+// states what was expected and found.
 Model read(const Input& input, const ReadOptions& options);
 
 // Writes a Tiny Llama weight file. Throws unsupported, with all faults of tensors, if the file cannot hold the model.
