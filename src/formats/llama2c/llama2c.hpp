@@ -74,8 +74,8 @@ Model read(const Input& input, const ReadOptions& options);
 //   for each token: f32 score, i32 length, its text with spaces in place of U+2581
 //
 // The file lacks the number of tokens, which the weights have, and their types, which llama2.c assumes: 0 is <unk>, 1
-// <s>, 2 </s>, 3 to 258 are single bytes. Throws invalid_file for another number of tokens, and for invalid ones.
-// Requires: tokens <= kMaxTokens.
+// <s>, 2 </s>, 3 to 258 are single bytes. Throws invalid_file for another number of tokens, for scores that are not
+// finite, and for texts of more than 1024 bytes. Requires: tokens <= kMaxTokens.
 Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens);
 
 }  // namespace poise::llama2c
