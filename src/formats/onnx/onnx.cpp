@@ -1,6 +1,7 @@
 // Reads an ONNX model, a ModelProto in protocol buffers. The fields read here:
 //
-//   ModelProto   1 to 6 ir_version to doc_string   7 graph   8 opset_import   14 metadata_props   25 functions
+//   ModelProto   1 to 6 ir_version to doc_string   7 graph   8 opset_import   14 metadata_props
+//                20 training_info   25 functions
 //   GraphProto   1 node (repeated)   2 name   5 initializer (repeated)   10 doc_string   11 input   12 output
 //                15 sparse_initializer
 //

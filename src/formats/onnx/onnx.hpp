@@ -1,4 +1,4 @@
-// Reads ONNX models: a ModelProto with its initializers, and the tensors of its constants and nodes (onnx.proto).
+// Reads ONNX models: the initializers of a ModelProto, and the tensors of its Constant nodes (onnx.proto).
 #pragma once
 
 #include <algorithm>
@@ -144,8 +144,9 @@ class ExternalFiles {
 };
 
 // Makes a tensor. If Poise lacks the type, the tensor gets a layout that Poise only copies ("onnx.INT4"). Throws
-// (without path) invalid_file if there are too few or too many elements, or if they are not in their file; unsupported
-// for types that are not in kElementTypes. Requires: the type is not kText.
+// (without path) invalid_file if there are too few or too many elements, or if their place is not inside their file;
+// unsupported for types that are not in kElementTypes; what ExternalFiles::open() throws. Requires: the type is not
+// kText.
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 // Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt for more than 1 MiB, or if they are not
