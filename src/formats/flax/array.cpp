@@ -19,7 +19,7 @@ using msgpack::Item;
 using msgpack::ItemKind;
 using msgpack::Tree;
 
-// Has the values of numpy.dtype.name, with those that the package ml_dtypes adds.
+// Lists values of numpy.dtype.name, with those that the package ml_dtypes adds.
 constexpr std::array kTypes = {
     Spelling<std::string_view>{DType::f64, "float64"},
     Spelling<std::string_view>{DType::f32, "float32"},

@@ -49,7 +49,8 @@ class FileReader {
  private:
   enum class Holds : char { no_array, arrays, is_array };
 
-  // Finds the items that hold arrays, from the last item on, so that inner items come first.
+  // Finds the items that hold arrays. Goes from the last item to the first, so that inner items come before those
+  // around them.
   void find_arrays() {
     holds_.resize(tree_.size(), Holds::no_array);
     for (Tree::Index i = tree_.size(); i-- > 0;) {
