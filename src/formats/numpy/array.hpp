@@ -29,8 +29,8 @@ inline constexpr std::string_view kMagic = "\x93NUMPY";
 inline constexpr std::uint64_t kAlignment = 64;  // the alignment of elements in files that NumPy writes
 inline constexpr std::size_t kMaxRank = 32;      // NumPy 1's limit
 
-// Has NumPy's spelling of each element type, without the byte order. NumPy lacks floating-point types of 8 bits, and
-// bfloat16.
+// Lists NumPy's spellings of element types, without the byte order. NumPy lacks bfloat16, and floating-point types of 8
+// bits or fewer.
 inline constexpr std::array kSpellings = {
     Spelling<std::string_view>{DType::f64, "f8"},         Spelling<std::string_view>{DType::f32, "f4"},
     Spelling<std::string_view>{DType::f16, "f2"},         Spelling<std::string_view>{DType::complex64, "c8"},
@@ -52,8 +52,8 @@ struct ArrayHeader {
 // Reads a header, and leaves the reader at the elements. Throws invalid_file.
 ArrayHeader read_header(ByteReader& reader);
 
-// Returns the element type; std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw
-// bytes.
+// Returns the element type; std::nullopt for types that are not in kSpellings, such as texts, Python objects, times,
+// records and raw bytes.
 std::optional<DType> find_dtype(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
 std::string explain_unsupported_type(const ArrayHeader& header);
@@ -67,8 +67,8 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 ByteWriter make_header(std::string_view format, const Tensor& tensor);
 
 // Reads an array of texts as the value of an attribute: one text, or a list of texts. The array's type is U (UTF-32) or
-// S (bytes), with at most one dimension. Returns std::nullopt for other arrays, for more than a megabyte, for invalid
-// Unicode, and for a number of elements that does not fit the shape.
+// S (bytes), with at most one dimension. Returns std::nullopt for other arrays, for more than 1 MiB or 2^20 texts, for
+// invalid Unicode, and for a number of bytes that does not fit the shape.
 std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
 // Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors

@@ -1,5 +1,5 @@
 // Reads and writes a file with one array (formats/numpy/array.hpp). The array has no name, so the tensor has the name
-// of the file.
+// of the file without its extension.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>

@@ -25,7 +25,7 @@ bool holds(const MemberNames& names) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kExtension); });
 }
 
-// Returns true for PyTorch's pickle, in any case: PyTorch ignores case.
+// Returns true for the name of PyTorch's pickle, in small or capital letters, because PyTorch ignores case.
 bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
 // Describes an array of an archive: a member and its header.
