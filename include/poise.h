@@ -18,14 +18,14 @@
 //     function. The same holds for poise_string and poise_tokens. Everything else that Poise returns is borrowed.
 //  5. Lifetimes. Objects borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
 //     poise_text, poise_bytes, dims) are valid until the model is freed; arguments of a callback, until it returns;
-//     objects borrowed from a session, batch or stream, until the next call that takes it as not const. Sessions,
-//     batches, tokenizers and writers keep what they need of a model and may outlive it.
+//     objects borrowed from a session, batch or stream, until the next call that takes this handle as not const.
+//     Sessions, batches, tokenizers and writers keep what they need of a model and may outlive it.
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
 //     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to
 //     the end of the caller's struct, and sets fields to 0 that an older library does not know. The caller's struct may
-//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size below the first one of
-//     the struct or above 4096, and for `reserved` that is not 0. In a callback, `size` is the size of the struct that
-//     Poise passes. Structs without `size`, such as poise_text and poise_error, stay as they are.
+//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size below that of the struct's
+//     first version or above 4096, and for `reserved` that is not 0. In a callback, `size` is the size of the struct
+//     that Poise passes. Structs without `size`, such as poise_text and poise_error, stay as they are.
 //  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
 //     a number it does not know treats it as the enum's UNKNOWN or OTHER.
 //  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may
@@ -140,7 +140,7 @@ typedef enum poise_severity POISE_ENUM {
   POISE_FAULT = 1     // it breaks a rule
 } poise_severity;
 
-// Describes something about a file that a caller should know.
+// Describes a fault of a file, or a warning about it, with its place.
 typedef struct poise_finding {
   size_t size;
   poise_text message;
@@ -203,8 +203,8 @@ typedef struct poise_dtype_info {
 #define POISE_DTYPE_INFO_INIT \
   { sizeof(poise_dtype_info), {NULL, 0}, 0 }
 
-// Describes an element type. The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are not
-// an element type.
+// Describes an element type. Its name is static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are not an
+// element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
 // ---- Attributes: a map from text to values ---------------------------------------------------------------
@@ -423,10 +423,11 @@ typedef struct poise_tensor_info {
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
 // Decodes elements [first, first + count) of the row-major dense tensor, from any floating-point type and layout, as
-// POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
-// type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
-// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor
-// again from its start: read many elements per call.
+// POISE_F32, POISE_F16 or POISE_BF16. `size` is the size of `out` in bytes: count times the size of `dtype`. `out` may
+// be NULL when `size` is 0. POISE_BAD_ARGUMENT for other types, for another size, and for elements outside the tensor;
+// POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts that Poise does not decode;
+// POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor again from its start: read
+// many elements per call.
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
@@ -438,7 +439,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
                                poise_error* error);
 
 typedef enum poise_encoding POISE_ENUM {
-  POISE_ENCODING_ABSENT = 0,  // the file that holds the bytes is missing
+  POISE_ENCODING_ABSENT = 0,  // no file has the bytes: Poise computes them, or their file is missing
   POISE_ENCODING_RAW = 1,     // the part is in the file, unchanged
   POISE_ENCODING_OTHER = 2    // described by encoding_name: "zstd", "zt.zstd-seekable/1", "big-endian", ...
 } poise_encoding;
@@ -476,19 +477,19 @@ typedef struct poise_part_info {
 // Describes a part. If a file lacks the decoded size of a compressed part (zTensor 1.x), the first call decodes it
 // once, which can fail as poise_part_read can.
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error);
-// Borrows all bytes of a part directly from the file, aligned only as the format requires.
-// POISE_UNSUPPORTED when they cannot be lent: compressed, absent, or opened with POISE_IO_READ.
+// Borrows all bytes of a part without a copy, aligned only as the format requires. POISE_UNSUPPORTED when they have no
+// address in memory: compressed, computed or missing bytes, and files opened with POISE_IO_READ.
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error);
-// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT
-// outside the part; POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an unknown
-// encoding.
+// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT outside the part;
+// POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an unknown encoding; POISE_NOT_FOUND for a
+// missing file.
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
 // Encodes numbers without a file: makes a model with one unnamed tensor, whose elements are `numbers`. `dims` has
 // `rank` entries; their product is the number of elements. `type` is as in poise_convert_options.quantize: "q4_k",
 // "qint8", "group4:64", ... poise_part_map lends the codes, poise_tensor_decode decodes them. *model is freed with
-// poise_model_free. POISE_BAD_ARGUMENT for an unknown type, and for recipes; POISE_UNSUPPORTED for numbers that are not
-// finite, and for rows that are not whole blocks or groups.
+// poise_model_free. POISE_BAD_ARGUMENT for a type without codes, and for recipes; POISE_UNSUPPORTED for numbers that
+// are not finite, and for rows that are not whole blocks or groups.
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error);
 // Decodes ggml's blocks from any program, row after row, into `count` float32 numbers; `count` is the product of
@@ -513,7 +514,7 @@ typedef struct poise_verify_report {
   char format[64];  // "alt-v2"; empty when the file could not be opened
   uint64_t tensors;
   uint64_t bytes;    // decoded bytes that were read
-  uint64_t digests;  // digests that were checked
+  uint64_t digests;  // digests of parts that were checked
   uint64_t faults;   // the file is good if 0
   uint64_t warnings;
 } poise_verify_report;
@@ -563,7 +564,7 @@ typedef struct poise_tensor_statistics {
   poise_text type;     // how the elements are stored: "bf16", "q4_k", "sparse_csr f16"
   poise_text problem;  // the reason why there are no numbers below; empty: there are
   uint64_t elements;
-  double min;  // this and the next four cover the finite numbers; NaN without one
+  double min;  // this and the next four cover the finite numbers; NaN if there are none
   double max;
   double mean;
   double deviation;  // standard deviation, divided by the count
@@ -609,8 +610,8 @@ typedef struct poise_report_options {
   { sizeof(poise_report_options), NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0 }
 
 // Writes one page of HTML about a model, for a browser (docs/report.md). Faults of the data are part of the page, which
-// appears whole or not at all. `bytes`, its size, may be NULL. POISE_BAD_ARGUMENT for a page that exists or is an
-// input.
+// appears whole or not at all. `bytes`, its size, may be NULL. POISE_BAD_ARGUMENT for a page that exists without
+// `overwrite` or is an input.
 poise_status poise_write_report(const char* path, const char* page, const poise_report_options* options,
                                 uint64_t* bytes, poise_error* error);
 
@@ -629,7 +630,7 @@ typedef struct poise_storage {
 // Names a pattern and a type: tensors that match become this type.
 typedef struct poise_keep {
   const char* pattern;
-  const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`
+  const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`, but no mix of types
 } poise_keep;
 
 // Describes who made a model. A field that is NULL stays as it is.
@@ -660,7 +661,7 @@ typedef struct poise_rename {
 // Gives a new value to a key.
 typedef struct poise_setting {
   const char* key;   // "card.FIELD", "config.KEY", or an attribute
-  const char* text;  // becomes a value of the old one's type; of a new key of the configuration, JSON
+  const char* text;  // converted to the type of the key's old value; JSON for a new key of the configuration
 } poise_setting;
 
 // Holds the options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to
@@ -777,7 +778,7 @@ typedef struct poise_lora_report {
 // Writes an adapter that turns the model at `base` into about the one at `tuned` (docs/lora.md). The output appears
 // whole or not at all. POISE_BAD_ARGUMENT for a rank outside 1 to 65536, a pattern that matches no tensor, models that
 // differ in no matrix, and an output that exists without `overwrite` or is an input; POISE_INVALID_FILE for a wrong
-// digest; POISE_UNSUPPORTED for a matrix without a name in the form. `report` may be NULL; otherwise free
+// digest; POISE_UNSUPPORTED for a matrix that has no name in the output's form. `report` may be NULL; otherwise free
 // report->details with poise_string_free.
 poise_status poise_extract_lora(const char* base, const char* tuned, const char* output,
                                 const poise_extract_lora_options* options, poise_lora_report* report,
@@ -799,7 +800,8 @@ typedef struct poise_convert_lora_options {
 
 // Writes an adapter of PEFT in llama.cpp's form, or the reverse. POISE_BAD_ARGUMENT for an adapter that has the form
 // already, and without a base; POISE_INVALID_FILE, listing its faults; POISE_UNSUPPORTED for kinds of adapters that
-// Poise does not merge, for whole tensors, and for matrices without a name in the form. `report` is as above.
+// Poise does not merge, for whole tensors, and for matrices that have no name in the output's form. `report` is as
+// above.
 poise_status poise_convert_lora(const char* adapter, const char* output, const poise_convert_lora_options* options,
                                 poise_lora_report* report, poise_error* error);
 
@@ -831,10 +833,10 @@ typedef struct poise_delta_report {
     sizeof(poise_delta_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
   }
 
-// Writes a file with what the model at `tuned` changes in the one at `base`, from which
-// poise_convert_options.delta makes it again (docs/deltas.md). POISE_BAD_ARGUMENT for an output that exists without
-// `overwrite` or is an input; POISE_INVALID_FILE for a wrong digest; POISE_UNSUPPORTED for a tensor that zTensor cannot
-// hold. `report` may be NULL; otherwise free report->details with poise_string_free.
+// Writes a file with the changes from the model at `base` to the one at `tuned`. A conversion of the base with
+// poise_convert_options.delta makes the tuned model again (docs/deltas.md). POISE_BAD_ARGUMENT for an output that
+// exists without `overwrite` or is an input; POISE_INVALID_FILE for a wrong digest; POISE_UNSUPPORTED for models that
+// zTensor cannot hold. `report` may be NULL; otherwise free report->details with poise_string_free.
 poise_status poise_make_delta(const char* base, const char* tuned, const char* output,
                               const poise_delta_options* options, poise_delta_report* report, poise_error* error);
 
@@ -904,8 +906,8 @@ typedef struct poise_fetch_report {
   { sizeof(poise_fetch_report), {NULL, 0}, "", 0, 0, 0, 0 }
 
 // Downloads hf://ORG/NAME[@REVISION][/FILE] and checks the digest of each file (docs/remote.md). After an interrupted
-// call, the next one goes on. POISE_BAD_ARGUMENT for other URLs, for a pattern that matches no file, and for an
-// existing file with another content without `overwrite`; POISE_UNSUPPORTED for a file without a digest;
+// call, the next one goes on where it stopped. POISE_BAD_ARGUMENT for other URLs, for a pattern that matches no file,
+// and for an existing file with another content without `overwrite`; POISE_UNSUPPORTED for a file without a digest;
 // POISE_INVALID_FILE for a wrong digest; and what poise_open_url returns. `report` may be NULL; otherwise free
 // report->directory with poise_string_free.
 poise_status poise_fetch(const char* url, const poise_fetch_options* options, poise_fetch_report* report,
@@ -966,14 +968,14 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
 // Adds a tensor, dense or affine. Copies everything except plan->user. POISE_BAD_ARGUMENT for a name that is taken, an
-// unknown type, and a shape whose number of elements overflows.
+// unknown type, an invalid scale, and a shape whose number of elements overflows.
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error);
 // Adds another model's tensor unchanged, in any layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT
 // for a name that is taken.
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error);
 // Writes the file, which appears whole or not at all. Afterwards the writer can only be freed. POISE_CANCELLED when a
-// fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold; POISE_INVALID_FILE for a copied
-// tensor that cannot be read.
+// fill returns anything but 0; POISE_BAD_ARGUMENT for a special token's id outside the vocabulary; POISE_UNSUPPORTED
+// for what the format cannot hold; POISE_INVALID_FILE for a copied tensor that cannot be read.
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
@@ -985,8 +987,8 @@ typedef struct poise_tokenizer poise_tokenizer;
 // inconsistent one. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
 // Makes a tokenizer of tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of
-// them. Also POISE_NOT_FOUND if there are no such files, POISE_UNSUPPORTED for features that Poise does not know, and
-// POISE_IO.
+// them. POISE_NOT_FOUND if there are no such files, POISE_INVALID_FILE for an invalid one, POISE_UNSUPPORTED for
+// features that Poise does not know.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD.
@@ -1002,8 +1004,8 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
 typedef struct poise_chat_template {
   size_t size;
   poise_text name;  // "chatml"
-  poise_text end;  // ends an answer: for poise_generate_options.stop_id if it is a token, else for `stop` in it; empty:
-                   // the vocabulary's EOS ends it
+  poise_text end;   // the text that ends an answer: set poise_generate_options.stop_id to its token if it is one,
+                    // else add it to `stop`; empty: the vocabulary's EOS ends an answer
 } poise_chat_template;
 #define POISE_CHAT_TEMPLATE_INIT                        \
   {                                                     \
@@ -1016,8 +1018,8 @@ poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_temp
 // Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens. Either may be NULL; they
 // are freed with poise_string_free and poise_tokens_free. `jinja`: the template, or the name of a built-in one; NULL:
 // the vocabulary's. `jinja_size` and `size` are the lengths of `jinja` and `conversation`. POISE_UNSUPPORTED if there
-// is no template, POISE_INVALID_FILE for a malformed template or conversation, POISE_BAD_ARGUMENT for a conversation
-// that the template rejects.
+// is no template, or if it takes too many steps or too much memory; POISE_INVALID_FILE for a malformed template or
+// conversation, POISE_BAD_ARGUMENT for a conversation that the template rejects.
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error);
@@ -1114,13 +1116,13 @@ poise_status poise_session_load(poise_session* session, const char* path, poise_
 // the model lacks, or when the tokens do not fit. After POISE_CANCELLED the session has the tokens that were computed.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // Gives the scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first
-// token.
+// token, and after poise_session_truncate has dropped tokens, until something is fed.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
 
 // Gives the hidden state of the last token fed, after the final norm, from which the logits are computed. It is
-// borrowed until the session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until
-// something is fed.
+// borrowed until the session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load, or after
+// poise_session_truncate has dropped tokens, until something is fed.
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);
 // Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL
@@ -1163,14 +1165,14 @@ typedef struct poise_generate_options {
   float frequency_penalty;   // subtracted for each occurrence of a generated token
   const poise_logit_bias* logit_bias;  // `logit_bias_count` entries
   size_t logit_bias_count;
-  const poise_text* stop;  // `stop_count` texts that end the text; not empty
+  const poise_text* stop;  // `stop_count` texts, none of them empty, that end the generated text
   size_t stop_count;
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
   { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0, 0.0f, 1.0f, 0.0f, 0.0f, NULL, 0, NULL, 0 }
 
 // Sets the fields of sampling that the model's files state, in generation_config.json or general.sampling.*, as `poise
-// run` does; the others stay as they are. `options` begins with its initializer.
+// run` does; the other fields stay as they are. The caller begins `options` with its initializer.
 poise_status poise_model_sampling_defaults(const poise_model* model, poise_generate_options* options,
                                            poise_error* error);
 
@@ -1206,7 +1208,7 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
 
 // Generates several texts at the same time with one model. A step multiplies the tokens of all of them by each weight
 // once, and texts that begin alike compute their beginning once. Each text equals that of a separate session, up to the
-// rounding of float32 sums; with poise_session_options.exact it is identical.
+// rounding of float32 sums and of the cache; with poise_session_options.exact it is identical.
 typedef struct poise_batch poise_batch;
 
 // Begins a batch. Each text has options->context positions. *batch is freed with poise_batch_free. Fails as
@@ -1225,9 +1227,9 @@ poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t c
 // Gives the number of texts that no step has finished yet.
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
 // Computes at most 512 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
-// have ended, which poise_batch_finished gives until the next step. Does nothing without texts. After a failure or
-// POISE_CANCELLED the texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache cannot
-// hold, and for weights whose scores are not finite.
+// have ended; poise_batch_finished gives these texts until the next step. Does nothing without texts. After a failure
+// or POISE_CANCELLED no text is lost: the next step goes on. POISE_UNSUPPORTED for a number that the cache cannot hold,
+// and for weights whose scores are not finite.
 poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error);
 
 typedef struct poise_finished_text {

@@ -54,8 +54,8 @@ class BatchGenerator {
 
   // Computes at most 512 tokens: the next one of each text, and parts of prompts. Returns the texts that have ended.
   // Throws unsupported for a number that the cache cannot hold (CacheType::f16; choose another type), cancelled soon
-  // after `stop` is requested, and what Sampler throws. After an exception, texts in progress are as they were, and no
-  // text that has ended is lost.
+  // after `stop` is requested, and what Sampler throws. After an exception, no text is lost: the next step() computes
+  // what is missing, and returns the texts that have ended.
   std::vector<Finished> step(const std::stop_token& stop = {});
 
  private:

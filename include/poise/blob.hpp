@@ -86,8 +86,9 @@ class Blob {
   // not mapped.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
-  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside the blob. Throws io, invalid_file
-  // (a compressed or digested blob is broken) or unsupported (an unknown encoding).
+  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside the blob. Throws io; invalid_file
+  // (a compressed or digested blob is broken); unsupported (an unknown encoding, or numbers that a computed blob cannot
+  // hold); not_found (the file is missing).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
   // Returns a stream over the whole blob. Compressed blobs that cannot seek are cheap to read only in this way.
@@ -99,20 +100,20 @@ class Blob {
   // Returns the size, in bytes, of units that are computed together. Reads of whole units compute no byte twice.
   virtual std::uint64_t grain() const { return 1; }
 
-  // Returns the place of these bytes in a source, if they are contiguous, so that the operating system can copy them.
+  // Returns the place of these bytes in a source, if they are contiguous, so that the operating system can copy them;
   // std::nullopt for decoded and computed bytes.
   virtual std::optional<StoredRange> raw_range() const { return std::nullopt; }
 
-  // Returns the place of the file's bytes behind this blob. Messages show it, and readers of shared bytes compare it.
-  // std::nullopt for computed bytes.
+  // Returns the place of the file's bytes behind this blob. Messages show the place, and readers of shared bytes
+  // compare it. Returns std::nullopt if the file is missing, or if the computed bytes have no single place.
   virtual std::optional<Stored> stored() const;  // default: raw_range()
 
   // Returns how a reader changed the stored bytes; null if the bytes are as stored, or computed in another way. The
   // description belongs to the blob, so that a part with another blob does not keep it.
   virtual const StoredAs* stored_as() const { return nullptr; }
 
-  // Returns the place in a source of the number that contains decoded byte `offset`, for messages. std::nullopt if the
-  // place is unknown, as for compressed bytes. Requires: offset < size().
+  // Returns the place in a source of the number that contains decoded byte `offset`, for messages. Returns std::nullopt
+  // if the place is unknown, as for compressed bytes. Requires: offset < size().
   virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw_range()
 
   // Returns false if Poise does not know the encoding: size() is then what the file states, unchecked.

@@ -27,7 +27,8 @@ struct Conversation {
 };
 
 // Parses JSON: a list of messages, or {"messages", "tools", "documents", "add_generation_prompt", other variables}.
-// Throws invalid_file, naming `name` and the message, unless the messages are a list of objects with a role.
+// Throws invalid_file, with `name` as the path, for malformed JSON, for messages that are not a list of objects with a
+// role, and for an add_generation_prompt that is not a boolean.
 Conversation parse_conversation(std::string_view json, const std::string& name);
 
 // Returns true if the vocabulary has a chat template, which may still be malformed.

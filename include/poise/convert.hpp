@@ -205,9 +205,8 @@ struct Plan {
   std::shared_ptr<Rest> rest;  // internal: what write() needs
 };
 
-// Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument and
-// unsupported as convert() does, except for faults that show only in tensors' bytes. Requires: the model outlives the
-// plan.
+// Plans to write `model` as `format` with `changes`, which must not name another format. Throws what convert() throws,
+// except for faults that show only in tensors' bytes. Requires: the model outlives the plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
 // Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
@@ -215,16 +214,17 @@ Plan plan(const std::filesystem::path& input, const std::filesystem::path& outpu
 
 struct ConvertReport;
 
-// Carries out a plan, once. Throws what convert() throws. After an error, no output appears.
+// Carries out a plan, once. Throws what convert() throws, and bad_argument for a plan that was carried out before.
+// After an error, no output appears.
 ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
   std::string format;  // that was written
-  // The written files: first the file that opens the model, then the others. Or the directory.
+  // The written files: first the file that opens the model, then the others. For a directory, its path alone is here.
   std::vector<std::filesystem::path> outputs;
   std::size_t tensors = 0;           // written
   std::size_t skipped = 0;           // the number of tensors that layers, only and skip leave out
-  std::uint64_t bytes_in = 0;        // files read
+  std::uint64_t bytes_in = 0;        // the size of the model's files; of its tensors if it was made in memory
   std::uint64_t bytes_out = 0;       // files written
   std::uint64_t bytes_padding = 0;   // zero bytes among these for alignment; holes if the file system has them
   double seconds = 0;                // the wall time

@@ -50,7 +50,7 @@ struct DeltaReport {
 
 // Writes a file with the changes from `base` to `tuned`. Throws what open() throws; bad_argument when an input is a
 // delta, or the output exists without options.write.overwrite or is a file of an input; invalid_file for a wrong digest
-// in an input; unsupported for a tensor that zTensor 2 cannot hold; io; cancelled. If it throws, no output appears.
+// in an input; unsupported for models that zTensor 2 cannot hold; io; cancelled. If it throws, no output appears.
 DeltaReport make_delta(const std::filesystem::path& base, const std::filesystem::path& tuned,
                        const std::filesystem::path& output, const DeltaOptions& options = {});
 

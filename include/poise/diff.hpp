@@ -54,7 +54,8 @@ struct DiffReport {
   std::vector<FieldDifference> fields;
   std::vector<TensorDifference> tensors;  // ordered by name
   std::size_t equal_tensors = 0;
-  // Equal tensors whose bytes differ: 0.0 and -0.0, or NaNs; with DiffOptions::values also tensors of other types.
+  // The number of equal dense tensors whose bytes differ (0.0 and -0.0, or NaNs). With DiffOptions::values it also
+  // counts equal tensors of different types.
   std::size_t equal_as_numbers = 0;
   std::size_t within_tolerance = 0;  // equal tensors with numbers that differ, by at most DiffOptions::tolerance
   std::vector<Finding> warnings;     // digests that could not be checked

@@ -22,10 +22,11 @@ inline constexpr std::size_t kMeasuredBytes = 1 << 20;
 
 // Returns a measure on texts with empty lines between them, each with the special tokens that Perplexity::add() puts
 // around it. The first kMeasuredTokens tokens count; a text that is longer than the model's context is cut into
-// several. Each call of the measure computes these tokens once. The measure keeps the scores of the unchanged model, 4
-// bytes for each of these tokens and each token of the vocabulary, and copies of the weights that are not mapped from
-// files. Making the measure throws what load_weights() throws; unsupported without a vocabulary or an output matrix;
-// bad_argument for a text without a token to predict.
+// several. Each call of the measure computes these tokens once with the changed model, and the first call also with the
+// unchanged one. The measure keeps the scores of the unchanged model, 4 bytes for each of these tokens and each token
+// of the vocabulary, and copies of the weights that are not mapped from files. Making the measure throws what
+// load_weights() throws; unsupported without a vocabulary or an output matrix; bad_argument for a text without a token
+// to predict.
 MakeDivergenceMeasure measure_on_text(std::string_view text);
 
 // Returns the same measure on the texts of a file. Throws what Source::open() throws.

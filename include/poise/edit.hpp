@@ -16,8 +16,9 @@ namespace poise {
 struct AttributeChanges {
   std::vector<std::pair<std::string, Value>> set = {};  // keys with their new values
   std::vector<std::string> erase = {};                  // keys to remove
-  // Makes the change even if verify() would then find new errors, the model would lose its configuration or vocabulary,
-  // or only other programs would see the change.
+  // Makes the change even if verify() would then find errors in a file that had none; the model would lose its
+  // configuration, its vocabulary or a special token; removing keys would change a hyperparameter; or only other
+  // programs would see the change.
   bool force = false;
   bool dry_run = false;  // reports what would be done, and changes nothing
 };

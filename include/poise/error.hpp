@@ -1,7 +1,8 @@
-// Every failure of the library is an exception of one type, poise::Error.
+// Failures of the library are exceptions of one type, poise::Error. When the system has no memory or no thread left,
+// exceptions of the standard library appear, too.
 //
 // The library never prints, aborts or exits. An Error has the kind of failure, the file and (if known) the byte offset,
-// and one sentence that names the field, the expected value and the value that was found.
+// and a message that names the field, the expected value and the value that was found.
 //
 //   try {
 //     const poise::Model model = poise::open("model.alt");

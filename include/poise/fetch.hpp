@@ -36,7 +36,8 @@ struct FetchReport {
 // goes on.
 //
 // Throws what open_url() throws; bad_argument for other URLs, for a pattern that matches no file, and for an existing
-// file with another content; unsupported for a file without a digest; invalid_file for a wrong digest; io; cancelled.
+// file with another content without options.overwrite; unsupported for a file without a digest; invalid_file for a
+// wrong digest; io; cancelled.
 FetchReport fetch(const std::string& url, const FetchOptions& options = {});
 
 }  // namespace poise

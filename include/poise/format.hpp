@@ -21,8 +21,8 @@ namespace poise {
 
 struct ReadOptions {
   IoMode io = IoMode::map;
-  // Keeps the tensors of quantized directories (GPTQ, AWQ, ...) as stored. Otherwise those of a matrix become one
-  // tensor, with the same codes.
+  // Keeps the tensors of quantized directories (GPTQ, AWQ, ...) as stored. Otherwise the tensors that store one matrix
+  // become one tensor, with the same codes.
   bool raw = false;
 };
 

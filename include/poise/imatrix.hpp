@@ -40,7 +40,7 @@ struct Imatrix {
   std::uint64_t count_chunks() const;
 };
 
-// Names the experts of a layer that no token has chosen. Their columns weigh the same.
+// Names the experts of a layer that no token has chosen. All columns of such an expert weigh the same.
 struct ImatrixGap {
   std::string entry;                 // "blk.3.ffn_down_exps.weight"
   std::vector<std::size_t> experts;  // the experts without tokens, ascending

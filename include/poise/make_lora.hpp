@@ -52,9 +52,9 @@ struct ExtractLoraReport {
 // Writes an adapter that changes `base` into about `tuned`: for each matrix, the product of the given rank that is
 // closest to the difference, by a truncated singular value decomposition. In GGUF the adapter has llama.cpp's form, in
 // other formats PEFT's. Keeps the thin matrices of one matrix in memory. Throws what open() and save() throw;
-// bad_argument for a rank outside 1 to 65536, a pattern that matches no tensor, models without a common tensor, and
-// models that differ in nothing that an adapter can hold; invalid_file for a wrong digest and for a difference that
-// does not fit float32; cancelled. If it throws, no output appears.
+// bad_argument for a rank outside 1 to 65536, an input that is an adapter or a delta, a pattern that matches no tensor,
+// models without a common tensor, and models that differ in nothing that an adapter can hold; invalid_file for a wrong
+// digest and for a difference that does not fit float32; cancelled. If it throws, no output appears.
 ExtractLoraReport extract_lora(const std::filesystem::path& base, const std::filesystem::path& tuned,
                                const std::filesystem::path& output, const ExtractLoraOptions& options = {});
 
@@ -80,7 +80,8 @@ struct ConvertLoraReport {
 // Writes an adapter in another form: in GGUF that of llama.cpp, in other formats that of PEFT. Names, the order of rows
 // and the places of A and B follow from the base's configuration. Throws what open() and save() throw; bad_argument for
 // an adapter that has the form already, and without a base; invalid_file, listing the adapter's faults; unsupported for
-// kinds of adapters that with_lora() does not merge, for whole tensors, and for matrices without a name in the form.
+// kinds of adapters that with_lora() does not merge, for whole tensors, and for matrices that have no name in the
+// output's form.
 ConvertLoraReport convert_lora(const std::filesystem::path& adapter, const std::filesystem::path& output,
                                const ConvertLoraOptions& options = {});
 

@@ -22,8 +22,8 @@ bool is_url(std::string_view text);
 // while it is read is an error.
 //
 // Throws bad_argument for other URLs; not_found; io when the server cannot be reached, refuses access, or fails several
-// times; unsupported for a file above 64 MiB on a server that sends no ranges; invalid_file for answers that contradict
-// themselves. Reading throws the same.
+// times; unsupported for a file above 64 MiB on a server that sends no ranges, and if the library libcurl is missing;
+// invalid_file for answers that contradict themselves. Reading throws the same.
 SourcePtr open_url(const std::string& url);
 
 }  // namespace poise

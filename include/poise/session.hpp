@@ -139,17 +139,17 @@ class Session {
   void load(const std::filesystem::path& path);
 
   // Appends tokens and computes the scores of the next one. `progress` counts tokens instead of bytes. Throws
-  // bad_argument, before any computation, for an unknown id or when the tokens do not fit the context; cancelled soon
-  // after `stop` is requested or `progress` returns false. The session then holds the tokens that were computed:
-  // position() is their number.
+  // bad_argument, before any computation, for an unknown id or when the tokens do not fit the context; unsupported for
+  // numbers that the cache cannot hold; cancelled soon after `stop` is requested or `progress` returns false. The
+  // session then holds the tokens that were computed: position() is their number.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
 
   // Returns the scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the
-  // first token.
+  // first token, and after truncate() has dropped tokens, until something is fed.
   std::span<const float> logits() const;
 
-  // Returns the next token, as the sampler chooses it. The token is pending until something is fed. Throws bad_argument
-  // before the first token, and what Sampler throws.
+  // Returns the next token, as the sampler chooses it. The token is pending until something is fed. Throws what
+  // logits() and Sampler throw.
   TokenId sample(Sampler& sampler);
   // Returns the counts of guesses since the session began or was forked.
   DraftCounts draft_counts() const;
@@ -158,8 +158,8 @@ class Session {
   std::optional<TokenId> pending() const;
 
   // Returns the hidden state of the last token fed, after the final norm, from which logits() are computed:
-  // [weights().hidden_size()]. Valid until the next non-const call. Throws bad_argument before the first token, and
-  // after load() until something is fed.
+  // [weights().hidden_size()]. Valid until the next non-const call. Throws what logits() throws, and bad_argument after
+  // load() until something is fed.
   std::span<const float> hidden_state() const;
 
   // Starts over, feeds all tokens, and returns the hidden state of each: [tokens.size(), weights().hidden_size()], row

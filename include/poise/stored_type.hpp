@@ -43,7 +43,8 @@ struct StoredType {
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-// Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k"; std::nullopt for other texts.
+// Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k". Returns std::nullopt for other
+// texts, and for blocks that Poise cannot encode.
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 // Returns the text that stored_type_from_name() parses.
 std::string to_string(const StoredType& type);

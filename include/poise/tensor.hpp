@@ -83,8 +83,8 @@ class AffineSource {
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// Describes how a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
-// attributes.
+// Describes how a tensor's parts make up its elements: the kind, and a scheme, such as the bits and sizes of groups,
+// that the reader finds in the file's attributes.
 class TensorLayout {
  public:
   struct Sparse {

@@ -37,9 +37,9 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// Reports a file that cannot be loaded: it is missing, has another magic number, version, configuration or dimensions,
-// is too short or too long, or cannot be read. kind(), path() and offset() identify the fault and its place; the
-// message names layer, matrix, the expected value and the value that was found.
+// Reports a file that cannot be written, or cannot be loaded: it is missing, has another magic number, version,
+// configuration or dimensions, is too short or too long, or cannot be read. kind(), path() and offset() identify the
+// fault and its place; the message names layer, matrix, the expected value and the value that was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}

@@ -61,7 +61,8 @@ class Tokenizer {
 
   // Returns the ids of a chat template's text. Finds special tokens where the template spells them, even if the
   // vocabulary lists no added tokens, and never in bytes from a message. Adds no special tokens around the text, since
-  // the template spells them all.
+  // the template spells them all. Throws what the other encode() throws, and bad_argument for marks of another length
+  // than the text.
   std::vector<TokenId> encode(const ChatText& text) const;
 
   // Returns the text of ids, which is valid UTF-8 if the vocabulary's texts are. Removes the space that encode() puts
