@@ -64,8 +64,8 @@ struct FilePlan {
 struct WeightFiles {
   std::span<const std::string_view> names;  // names of the file that holds all tensors, the usual name first
   std::string_view index;  // the name of the file that maps tensors to several files; empty: there is none
-  // Calls `add_tensor` with each tensor of a file, and returns the file's other metadata. Errors of `add_tensor` get
-  // the tensor's offset if they have none. Throws what Format::read throws.
+  // Calls `add_tensor` with each tensor of a file, and returns the file's other metadata. Errors of `add_tensor`
+  // without an offset may get that of the tensor's entry in the file. Throws what Format::read throws.
   Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings);
   bool has_any_name = false;  // the directory's only file of the format holds the tensors, whatever its name
 };
@@ -156,8 +156,8 @@ struct Format {
   // For formats of directories that can be written: returns why a directory with these file names must not be replaced;
   // an empty text if it may be.
   std::string (*explain_refusal)(const MemberNames& names) = nullptr;
-  // Null if the format cannot be read, or not written. prepare requires that the model outlives the result and does not
-  // change.
+  // `read` is null if the format cannot be read, and `prepare` if it cannot be written. `prepare` requires that the
+  // model outlives the result and does not change.
   Model (*read)(const Input& input, const ReadOptions& options);
   PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // Returns the findings of verify() that are not about tensors: bytes that belong to no part, and faults of files that
@@ -236,7 +236,7 @@ bool holds_layout(const Format& format, const LayoutType& type);
 // reader becomes a finding. Throws io.
 std::vector<Finding> find_dangerous_code_in_file(const SourcePtr& source, std::span<const Finding> known);
 
-// Returns all formats, in the order of the checks.
+// Returns all formats, in the order in which recognise_format() asks them.
 std::span<const Format* const> list_all_formats();
 
 // Returns the first of these formats that recognizes the input: by magic, else by its container and the names of its

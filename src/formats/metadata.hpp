@@ -79,8 +79,9 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
                                        FunctionRef<bool(const std::string&, const Value&)> set);
 
 // Returns a vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
-// Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8 become NUL and
-// hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers that are not finite.
+// Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8, or begin with
+// NUL, become NUL and hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers
+// that are not finite.
 std::string make_vocabulary_json(const Vocabulary& vocabulary);
 
 // Parses the result of make_vocabulary_json(). Errors name `attribute` and `path`, the model's file. Throws

@@ -94,8 +94,8 @@ bool is_empty_mapping(const Pickle& pickle, Id id) {
          call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
 }
 
-// Returns true for numbers, texts, and containers of them. No program calls these, or computes with them as with
-// tensors.
+// Returns true for numbers, texts, element types, and containers of them with at most 8 levels. No program calls these,
+// or computes with them as with tensors.
 bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   constexpr std::size_t kMostLevels = 8;
   switch (pickle.kind(id)) {

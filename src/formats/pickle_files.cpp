@@ -62,7 +62,7 @@ bool promises_pickle(std::string_view name) {
   return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
-// Reads the pickles of a file in growing pieces, not the whole file.
+// Runs the pickles of a file. Reads a file that is not mapped in growing pieces, not the whole file.
 class PickleBytes {
  public:
   explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}

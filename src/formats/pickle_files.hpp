@@ -34,19 +34,20 @@ struct PickleFile {
 };
 
 // Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of
-// checkpoints (find_unsafe_steps), for a pickle that Poise cannot follow to its end, and for a compressed file.
+// checkpoints (find_unsafe_steps), for a pickle that Poise cannot follow to its end, for a 7z or RAR archive, for a
+// compressed file whose name promises a pickle, and for more than 1000 pickles.
 //
 // A file with an extension of PyTorch's or pickle's counts as a pickle if it begins like one, or names or calls a
-// function. Another file counts as one only if it has a call, or a whole pickle that names a function, and Python can
-// import all its names. So text, images and raw weights have no errors. Throws io.
+// function. Another file counts as one only if Python can import all names in it, and it has a call, or a whole pickle
+// that names a function. So text, images and raw weights have no errors. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
 // Returns the errors of check_pickles() for bytes that are certainly pickles, such as the data of NumPy's object
 // arrays.
 std::vector<Finding> check_certain_pickles(const PickleFile& file);
 
-// Returns the errors of check_pickles() for each member of an archive, and of archives in it, except members for which
-// `skip` is true.
+// Returns the errors of check_pickles() for each member of an archive, and of archives in it, except members of the
+// outermost archive for which `skip` is true. Follows at most three levels of inner archives.
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip);
 
 // Returns true for a function that pickles of checkpoints may call. `name` is a result of canonicalize_name().
@@ -57,9 +58,9 @@ bool is_allowed_function(std::string_view name);
 std::string find_function_name(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that ordinary checkpoints do not make, even if they may name its function: a call of
-// an object or type that the pickle makes; an argument that the function calls, and that torch's weights_only does not
-// call; items or a state that the object's class does not accept; a state of a NumPy type that makes NumPy use bytes as
-// addresses.
+// an object or type that the pickle makes; keyword arguments; a change of a tensor (find_tensor_change); an argument
+// that the function calls, and that torch's weights_only does not call; items or a state that the object's class does
+// not accept; a state of a NumPy type that makes NumPy use bytes as addresses.
 std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
 // Returns the errors of list_unexpected_globals() and of find_unsafe_calls().

@@ -37,7 +37,8 @@ bool is_expected_global(std::string_view name);
 // modules", ...; empty if unknown.
 std::string_view describe_danger(std::string_view name);
 
-// Returns an error for each name in a pickle that is_expected_global() rejects, up to 100, and one for all others.
+// Returns an error for each name in a pickle that is_expected_global() rejects, up to 100, and one for all further
+// names. Accepts getattr where it only gets enumerators of a checkpoint's classes.
 std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch
