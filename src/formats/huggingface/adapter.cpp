@@ -112,7 +112,8 @@ class Reading {
   }
 
   // Returns true if the model stores a matrix as [in, out]. PEFT asks the module, not the configuration: a Conv1D of
-  // GPT-2 holds [in, out], a Linear [out, in]. For an unknown family, the shape decides, or else fan_in_fan_out.
+  // GPT-2 holds [in, out], a Linear [out, in]. For an unknown family, the shape of the base's tensor decides. If it
+  // cannot, or if the base is unknown, fan_in_fan_out decides.
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = find_family_or_llama(*base_);

@@ -64,7 +64,8 @@ class DirectoryReader {
 
 // If config.json has no quantization_config, sets it from another file of the directory that describes the quantization
 // (schemes/quantization_files.hpp). Returns the name of that file; empty if config.json has one, or no file does. Warns
-// of files that contradict the chosen description. Throws invalid_file.
+// of further such files that contradict the chosen description or cannot be read. Throws invalid_file if a file cannot
+// be read before a description is chosen.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
 // Names the file with a directory's tensors, or the index of such files.

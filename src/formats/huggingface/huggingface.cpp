@@ -239,7 +239,7 @@ std::size_t count_checksums(const Input& input, const Model& model) {
   return count;
 }
 
-// Returns the directory's index if the file is one of its shards, else only the file.
+// Returns the directory's index if the file has the name of a shard ("-of-") of the index's format, else only the file.
 LocatedWeights locate_weights(const std::string& name, const Format& format, const Container& files) {
   const auto located = find_weights(files);
   const bool is_shard = located && located->is_index && located->format == &format && name.find("-of-") != name.npos;

@@ -100,7 +100,8 @@ Attributes make_config_json(const Model& model) {
   return config;
 }
 
-// Holds the model's vocabulary, and its attributes without those of the vocabulary.
+// Holds the model's vocabulary, and the attributes that become metadata of the weights: without those of vocabulary,
+// card and generation, which are written in other ways.
 struct Described {
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
@@ -268,8 +269,9 @@ class Directory {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // Adds generation_config.json: the original file if it is unchanged. Adds a new one if several tokens end a text,
-  // which a vocabulary cannot express, and for a GGUF file, whose keys of vocabulary and sampling belong there.
+  // Adds generation_config.json: the original file if it is unchanged, else a new one. A model without such a file gets
+  // one if its attributes describe sampling, if several tokens end a text, which a vocabulary cannot express, or if it
+  // is from a GGUF file, whose keys of vocabulary belong there.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation_config(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-// Returns the key with the largest count, or the smallest such key; `otherwise` if there are no keys.
+// Returns the key with the largest count (if several have it, the smallest key); `otherwise` if there are no keys.
 template <typename Key>
 Key find_most_frequent(const std::map<Key, std::size_t>& counts, Key otherwise) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
@@ -84,8 +84,8 @@ class Making {
     add_part(std::move(change.left), "B");
   }
 
-  // Lists the last word of modules if the adapter changes all modules of the base with this word; otherwise lists their
-  // whole names.
+  // Lists the last word of modules if the adapter changes all modules of the base with this word; otherwise, or if the
+  // base has no tensors, lists their whole names.
   Value::Array list_targets() const {
     std::set<std::string> partial;
     for (const Tensor& tensor : base_.tensors()) {
