@@ -38,8 +38,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
 // Writes one file with these tensors.
 class SafetensorsFile {
  public:
-  // Throws unsupported for a tensor that a file cannot hold, with its name, and for too large a header. Requires: the
-  // tensors outlive this, and `metadata` has only texts.
+  // Throws unsupported for a tensor that a file cannot hold, with its name, for too large a header, and for more
+  // metadata than readers accept. Requires: the tensors outlive this, and `metadata` has only texts.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;
