@@ -18,7 +18,8 @@ inline constexpr std::string_view kPickle = "data.pkl";
 // Returns true for the pickle's name, in any case: PyTorch ignores case.
 bool is_pickle_name(std::string_view member);
 
-// Reads an archive of torch.save(). Throws what read_objects() throws.
+// Reads an archive of torch.save(). Throws what read_objects() throws, invalid_file for another archive or one with bad
+// members, and unsupported for a program of TorchScript and for too large a pickle.
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Finds dangers in any zip archive, for Format::find_dangerous_code. Reads the pickles of its members. Programs of

@@ -29,8 +29,9 @@ struct Rest {
 // by dots. If a dict under "state_dict", "model", "module" or "model_state_dict" has all the tensors, names begin with
 // its own keys. Other objects become attributes. Findings are errors for functions and classes that no checkpoint
 // needs, and warnings for objects that are left out. Continues after a tensor that is faulty or not supported, up to
-// the limit of Rest::faults. Throws invalid_file, and unsupported, which names the class, if an object of a class that
-// no checkpoint needs contains tensors. Adds name and offset of the tensor to errors of `add_tensor`.
+// the limit of Rest::faults. Throws invalid_file, and unsupported, for example if an object of a class that no
+// checkpoint needs contains tensors (the message names the class). Adds name and offset of the tensor to errors of
+// `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
                   FunctionRef<void(Tensor)> add_tensor);
 
@@ -52,9 +53,9 @@ class Values {
   // for other objects.
   std::optional<std::string> describe_unknown_object(pickle::Id id) const;
 
-  // Converts numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Returns std::nullopt for
-  // other objects, and sets `why` to the reason. Throws invalid_file if they nest too deeply, unsupported if they take
-  // more memory than the pickle justifies.
+  // Converts plain data: None, numbers, texts, bytes, paths, lists, sets, dicts and namespaces, and sizes, types,
+  // devices and scalars of PyTorch and NumPy. Returns std::nullopt for other objects, and sets `why` to the reason.
+  // Throws invalid_file if they nest too deeply, unsupported if they take more memory than the pickle justifies.
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:

@@ -249,7 +249,8 @@ class BoxFiles {
       : files_(open_container(ContainerKind::directory, std::filesystem::path(metadata->name()).parent_path(), nullptr,
                               metadata->mapped() ? IoMode::map : IoMode::read)) {}
 
-  // Returns the elements of a box. Throws invalid_file for an archive without a tensor of that type and shape.
+  // Returns the elements of a box. Throws invalid_file for a box outside its file, and for an archive without one
+  // tensor of that type and shape.
   BlobPtr read_box(const StoredBox& box, const SavedTensor& tensor, const Shape& sizes,
                    std::vector<Finding>& warnings) {
     SourcePtr& file = open_[box.file];

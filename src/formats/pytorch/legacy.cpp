@@ -23,7 +23,7 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// Reads the pickles at a file's beginning in growing pieces, not the whole file.
+// Runs the pickles at a file's beginning. Reads a file that is not mapped in growing pieces, not the whole file.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}

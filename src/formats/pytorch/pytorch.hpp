@@ -22,8 +22,8 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions& opt
 bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;  // the magic number ends within these first bytes
 
-// Reads a file in the older format. Searches all five pickles for names that no checkpoint needs. Throws invalid_file
-// for a file that is also a tar archive, because torch.load() would read the pickles in the archive.
+// Reads a file in the older format. Checks the steps of all five pickles, not only those of the objects. Throws
+// invalid_file for a file that is also a tar archive, because torch.load() would read the pickles in the archive.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Checks the pickles of any file, for Format::find_dangerous_code. Adds an error for a checkpoint that is also a tar
