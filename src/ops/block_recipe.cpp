@@ -54,7 +54,8 @@ Use find_use(std::string_view name) {
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
-// Names of other matrices that llama.cpp needs as numbers have these parts: norms, convolutions, decays over time.
+// Names of other matrices that llama.cpp needs as numbers have these parts: those of norms, convolutions, decays over
+// time, embeddings of images, ...
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
     "altup",

@@ -25,7 +25,7 @@ bool is_embedding_or_output(std::string_view name);
 
 class BlockRecipe {
  public:
-  // Throws bad_argument for unknown names.
+  // Throws bad_argument for unknown names, and unsupported if Poise cannot write the recipe's blocks.
   BlockRecipe(std::string_view name, const Model& model);
 
   // Returns the type for a matrix of the model; the rows need not be whole blocks of it. `row_length` is the number of

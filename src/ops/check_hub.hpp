@@ -21,8 +21,8 @@ struct HubCheck {
 
 // Checks all blobs and snapshots of a repository, or of a folder of repositories. Finds blobs whose bytes do not match
 // their names, partial downloads, links without a target, shards that an index names and that are absent, and branches
-// without their snapshot. Reads all bytes, on all threads. Throws io, cancelled. Requires: is_hub_cache() or
-// is_hub_repository().
+// without their snapshot. Warns of files that no digest covers. Reads all bytes, on all threads. Throws io, cancelled.
+// Requires: is_hub_cache() or is_hub_repository().
 HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
 // Checks the files of a snapshot and of its folders; or one file, if it is a blob or a link to one. Does not check

@@ -75,8 +75,8 @@ struct ConversionInput {
 };
 
 // Plans the conversion of a model to another format. `output` is empty if it is known only when the plan is carried
-// out. Reads only headers, unless there is a budget. If `describes` is false, does not list tensors, changes and
-// losses. If `ranks` is not null, several ranks write the output together.
+// out. Reads only headers, unless there is a budget. If `describes` is false, the plan describes only the format and
+// what the output would replace. If `ranks` is not null, several ranks write the output together.
 Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
                      const ConvertOptions& options, bool describes, Communicator* ranks = nullptr);
 // Carries out a plan. The seconds in the report count from `start`.

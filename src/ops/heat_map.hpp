@@ -30,7 +30,7 @@ struct CellSums {
 class CellGrid {
  public:
   // Divides the matrix into up to `side` * `side` cells, and a vector into up to side * 4. Makes no cells for a tensor
-  // without dimensions or elements, or if `side` is 0.
+  // without dimensions or elements or with more than 2^62 / `side` elements, or if `side` is 0.
   CellGrid(const Shape& shape, std::size_t side);
 
   bool empty() const { return columns_ == 0; }

@@ -125,9 +125,9 @@ class Merging {
     return *target.own;
   }
 
-  // Unties the output matrix from the embedding if the adapter changes them differently, as PEFT does. If the adapter
-  // leaves the output matrix unchanged, adds it to `changed` and returns a warning. Returns an empty text if the tie
-  // stays, or there is no tie.
+  // Finds out whether the adapter changes the embedding and the output matrix differently, which ends their tie, as in
+  // PEFT. If so, returns a warning, and adds the output matrix to `changed` if the adapter leaves it unchanged. Returns
+  // an empty text if the tie stays, or there is no tie.
   std::string separate_output(std::map<std::string, Tensor>& changed) const {
     if (tied_ == nullptr) return {};
     const std::string input(tied_->name);

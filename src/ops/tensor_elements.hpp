@@ -15,7 +15,7 @@ namespace poise {
 // Reads elements as float32 numbers, or as float64 numbers if float32 cannot hold all of them.
 class TensorElements {
  public:
-  // Returns false for complex numbers, and if type or layout is unknown. Requires: not sparse.
+  // Returns false for complex numbers, and for types and layouts that Poise cannot decode. Requires: not sparse.
   static bool has_numbers(const Tensor& tensor) { return find_kind(tensor) != Kind::none; }
 
   // Requires: has_numbers(tensor), and the tensor is not sparse.

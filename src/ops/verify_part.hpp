@@ -39,8 +39,8 @@ class ValueCheck {
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
-// Returns checks that booleans are 0 or 1, floating-point values and blocks' scales finite (else a warning), unused
-// halves of bytes zero, and that codes fit their bits. Omits checks that do not apply.
+// Returns checks of these rules: booleans are 0 or 1; floating-point values and the scales of blocks are finite (others
+// are only a warning); an unused half of the last byte is zero; codes fit their bits. Omits checks that do not apply.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
 // Returns true if an error reports a fault in a file. is_about_the_part() returns true for a missing file, too.

@@ -146,7 +146,7 @@ class TypeChooser {
     // Matrices that keep their type but get new codes, because an adapter changed their numbers.
     std::unordered_map<std::string_view, const QuantizedTensor*> codes;
     for (const QuantizedTensor& tensor : own.quantized) codes.emplace(tensor.name, &tensor);
-    // Matrices that already have this type are open, too.
+    // Matrices that already have the type kUsual are open, too.
     const MatrixTypes blocks{.chosen = {}, .others = kUsual, .encodes_again = true};
     const Transformed made = transform(model_, target_, options_, &merged_, &blocks);
     std::vector<const QuantizedTensor*> open;

@@ -57,7 +57,7 @@ struct Sample {
     const BlobPtr elements = make_dense_blob(matrix, DType::f32);
     is_beginning = !elements->seekable();
     if (is_beginning) {
-      // A stream cannot skip rows cheaply. Rows are whole if there are several.
+      // A stream cannot skip rows cheaply, so the sample is its beginning: whole rows, or a part of the first one.
       read_fully(*elements->stream(), std::as_writable_bytes(std::span(numbers)));
       return;
     }

@@ -66,8 +66,8 @@ class XorPiece {
   std::vector<std::byte> base_;
 };
 
-// Copies to `out`, which begins at byte `offset` of a stored part, those of the part's bytes [at, at + length) that
-// belong there. make(i) returns byte at + i.
+// Fills the bytes of `out` that lie in [at, at + length) of a stored part. `out` begins at byte `offset` of the part,
+// and make(i) returns its byte at + i.
 template <typename Make>
 void copy_overlap(std::uint64_t at, std::uint64_t length, std::uint64_t offset, std::span<std::byte> out,
                   const Make& make) {
@@ -334,7 +334,7 @@ class AppliedSparse final : public Blob {
   SparseIndex index_;
 };
 
-// Returns the size of compressed bytes.
+// Returns the size of the bytes after compression.
 std::uint64_t measure_compressed(ZstdCompressor& compressor, std::span<const std::byte> bytes) {
   CountingSink sink;
   ZstdCompressor::Frame frame(compressor, sink, bytes.size());

@@ -60,8 +60,8 @@ struct PartPair {
 
 struct PartChange {
   std::uint64_t changed = 0;          // the number of changed elements; 0: the parts are equal
-  DeltaForm form = {};                // the form that is the smallest for a sample
-  std::vector<std::uint32_t> counts;  // the number of changed elements in each block
+  DeltaForm form = {};                // the smallest for a compressed sample; sparse only if not longer than the part
+  std::vector<std::uint32_t> counts;  // the number of changed elements in each block; empty unless the form is sparse
 };
 
 // Compares parts on all processors, in pieces. Throws what reading them throws, and cancelled.

@@ -53,7 +53,7 @@ bool have_same_layout(const Tensor& a, const Tensor& b) {
   return left->get() == right->get() && left->ranged() == right->ranged();
 }
 
-// Returns true if the tensors differ only in the bytes of their parts.
+// Returns true if the tensors differ at most in the bytes of their parts.
 bool have_same_form(const Tensor& a, const Tensor& b) {
   const auto have_same_type = [](const Part& part, const Part& other) {
     return part.role == other.role && part.dtype == other.dtype && part.type_name() == other.type_name() &&

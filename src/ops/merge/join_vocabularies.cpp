@@ -154,7 +154,8 @@ class VocabularyUnion {
         least_score_ = std::min(least_score_, std::floor(score));
     }
     if (const auto* mark = get_model(own.vocabulary).get_if<std::string>("continuing_subword_prefix")) prefix_ = *mark;
-    // The tokens of other models get the ids after the last row, so entries with such ids leave the list.
+    // The tokens of other models get the ids after the last row, so entries of added_tokens_decoder with such ids are
+    // removed.
     if (const Value* decoder = made_.tokenizer_config.find(kAddedDecoder))
       made_.tokenizer_config.set(std::string(kAddedDecoder), keep_listed_ids_below(*decoder, made_.size()));
   }

@@ -50,7 +50,7 @@ struct Place {
   const MergeSlice* slice;
   double position = 0;            // the place of the layer in the slice, from 0 to 1
   std::uint64_t layer = 0;        // counted from the first layer of the slice
-  std::optional<LayerName> name;  // the name in the reference model
+  std::optional<LayerName> name;  // with layer_range: the name in the reference model
 };
 
 // Returns the place of a layer among `count` layers: 0 for the first, 1 for the last; 1 for a single layer, and for

@@ -153,7 +153,7 @@ struct PrunedInput {
 enum class Products : std::uint8_t { none, whole, by_rows };
 
 struct MergeMethod {
-  enum class Base : std::uint8_t { unused, optional, required, first };  // first: it is one of the models, t = 0
+  enum class Base : std::uint8_t { unused, optional, required, first };  // first: one of the models, at t = 0
 
   std::string_view name;
   std::string_view short_name = {};
@@ -179,8 +179,8 @@ struct MergeMethod {
 
 std::span<const MergeMethod> get_merge_methods();
 
-// Returns the method with that name, in its short or long form, in upper or lower case. Throws bad_argument listing the
-// names.
+// Returns the method with that name, in its short or long form, in upper or lower case. Throws bad_argument, listing
+// all names, if there is none.
 const MergeMethod& find_merge_method(std::string_view name);
 
 // Describes the merge of one tensor.
@@ -193,7 +193,8 @@ struct TensorMerge {
 };
 
 // Returns float32 numbers, computed when they are read. Reading throws unsupported, naming the tensor, for a number
-// that is infinite although no number of the inputs is.
+// that is infinite although no number of the inputs is. Throws what MergeMethod::shares() throws, when reading if it
+// needs inner products.
 BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge);
 
 // Each function makes the result of one kind of methods: make_sum_blob() of those that add models up, make_task_blob()
@@ -217,7 +218,8 @@ double make_random_number(std::uint64_t key, std::uint64_t element);
 [[noreturn]] void refuse_recipe(const MergeRecipe& recipe, const std::string& problem);
 
 // Throws bad_argument for settings that the method does not have, numbers outside their ranges, empty gradients, slices
-// with other numbers of models than the method merges, and a base that does not fit the method.
+// with other numbers of models than the method merges, a base that is missing or does not fit the method, and a recipe
+// without models.
 void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
 
 // Returns the sources of a slice that count as inputs: all but the base. With Base::unused, the base counts, too;

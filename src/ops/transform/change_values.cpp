@@ -88,7 +88,8 @@ class Quantize final : public Step {
   }
 
  private:
-  // Throws unsupported if there are no weights, but the type needs them.
+  // Returns the weights, or null if there are none. Throws unsupported if the type needs weights and there are none,
+  // except for embedding and output matrix.
   Importance find_importance(TensorPlan& plan, const BlockType& type) {
     Importance weights = find_weights(plan);
     if (weights != nullptr || !type.needs_importance || is_embedding_or_output(plan.tensor.name)) return weights;

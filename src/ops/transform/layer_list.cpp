@@ -244,8 +244,8 @@ LayerList find_layers(const Model& model, const std::optional<std::string>& name
   return list;
 }
 
-// Returns what find_layers() returns. Throws bad_argument if there are fewer tensors than layers, because later work is
-// proportional to the number of layers.
+// Returns what find_layers() returns. Throws bad_argument for 0 layers, and for more layers than there are tensors or
+// than the numbers in their names allow, because later work is proportional to the number of layers.
 LayerList find_checked_layers(const Model& model, const std::optional<std::string>& named) {
   LayerList list = find_layers(model, named);
   const std::uint64_t numbers = find_last_number(model, list.prefixes) + 1;

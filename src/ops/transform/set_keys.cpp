@@ -90,8 +90,9 @@ std::string_view describe_kind(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Converts text to a value of the old value's kind. Throws bad_argument if the text is not of that kind. If there is no
-// old value, parses text for the configuration as JSON if it is JSON, and returns other text as it is.
+// Converts text to a value of the old value's kind, or to null for the configuration. Throws bad_argument for other
+// text. If there is no old value, or it is null, parses text for the configuration as JSON if it is JSON, and returns
+// other text as it is. Returns values that are not text as they are.
 Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
   const auto* text = given.get_if<std::string>();
   const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
