@@ -13,8 +13,8 @@ namespace poise {
 struct VocabularyKindRow {
   VocabularyKind kind;
   std::string_view name;  // the name in files and reports
-  // Throws invalid_file for an inconsistent vocabulary. Requires: the vocabulary outlives the scheme; its special ids
-  // are in range.
+  // Throws invalid_file for an inconsistent vocabulary, and unsupported for one that Poise cannot use (an unknown type
+  // of step, a text that is too long). Requires: the vocabulary outlives the scheme; its special ids are in range.
   std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);
 };
 

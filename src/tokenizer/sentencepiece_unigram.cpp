@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-constexpr float kUnknownPenalty = 10;  // an unknown token's score is this much below the worst token's
+constexpr float kUnknownPenalty = 10;  // an unknown character scores this much below the worst normal token
 
 class SentencePieceUnigram final : public SentencePieceEncoder {
  public:

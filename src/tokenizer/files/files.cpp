@@ -211,7 +211,8 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", read_gpt2_files},
 });
 
-// Returns the number of tokens of the directory's model: vocab_size of config.json; std::nullopt if it is missing.
+// Returns the number of tokens of the directory's model: vocab_size of config.json, or else of its text_config;
+// std::nullopt if it is missing or 0.
 std::optional<std::size_t> count_model_rows(const Files& files) {
   const JsonFile config = files.read_object("config.json");
   const auto* text = config.object.get_if<Attributes>("text_config");

@@ -136,8 +136,8 @@ Attributes make_tokenizer_config(const Vocabulary& vocabulary);
 // Clears Vocabulary::tokenizer_config if make_tokenizer_config() makes the same content without it.
 void drop_usual_config(Vocabulary& vocabulary);
 
-// Returns the keys of Vocabulary::tokenizer_config that do not name or list tokens, and whose values differ from those
-// that make_tokenizer_config() makes without it.
+// Returns the keys of Vocabulary::tokenizer_config whose values differ from those that make_tokenizer_config() makes
+// without it. Leaves out the keys that name or list tokens, and add_bos_token, add_eos_token and legacy.
 Attributes find_config_besides_tokens(const Vocabulary& vocabulary);
 
 // Reads Tiny Llama's tokenizer files (docs/formats/tiny-llama.md).

@@ -45,8 +45,9 @@ struct FormBuilder {
   void convert_tokens();
   // Names tokens without a text, because llama.cpp needs one for each id.
   void name_unused_tokens();
-  // Sets add_space_prefix. Adds losses, because llama.cpp puts a space in front of each text and of each run between
-  // added tokens, and Metaspace may do so only for the text, and not before a space.
+  // Sets add_space_prefix. Adds losses where Metaspace differs from llama.cpp, which puts a space in front of each text
+  // and of each run between added tokens: Metaspace puts none before a space, and with the scheme "first" only one
+  // before the whole text.
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 

@@ -22,10 +22,10 @@ inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if
-// make_gguf_chat_template() loses some of it. Empty if there is none.
+// make_gguf_chat_template() loses some of it. Returns an empty text if there are no keys and no such template.
 std::string format_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
 
-// Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
+// Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON, or an empty text if there are no files.
 std::string format_gguf_tokenizer_files(const Attributes& files);
 
 // Holds the values that the three functions above convert.
@@ -35,7 +35,7 @@ struct GgufTexts {
   Attributes files;
 };
 // Throws invalid_file, naming `path` and the key, if the text of one of Poise's keys is not a JSON object, or if
-// kGgufTokenizerFiles has a file that is not a tokenizer's.
+// the files of kGgufTokenizerFiles are not valid (find_problem_with_files()).
 GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
 
 // Returns true for the keys that read_gguf_texts() reads.

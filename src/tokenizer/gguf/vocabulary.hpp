@@ -44,12 +44,13 @@ struct GgufTokenizer {
 };
 
 // Reads the tokenizer in a model's attributes: the metadata of a GGUF file from which Poise could not make a
-// vocabulary. Returns std::nullopt if there is no tokenizer. Throws invalid_file for wrong types.
+// vocabulary. Returns std::nullopt if there is no tokenizer. Throws invalid_file for wrong types. But an id that is not
+// that of a token counts as missing, and a token's type that is not a number becomes 0 (normal).
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
-// Lists the longest sequence, and the attributes that read_gguf_tokenizer() reads, except general.name and texts
-// (is_gguf_text_key()).
+// Lists the keys of the attributes that read_gguf_tokenizer() reads, except general.name and texts
+// (is_gguf_text_key()), and the key of the longest sequence.
 inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
     {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
      "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
@@ -82,7 +83,8 @@ Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::str
 std::optional<Vocabulary> make_vocabulary(const Model& model);
 
 // Converts a GGUF tokenizer. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for
-// lists of different lengths, an id outside the vocabulary, and a merge without a space.
+// lists of different lengths, an id outside the vocabulary, a merge without a space, too many merges, and a tokenizer
+// "bert" without an unknown token.
 Vocabulary make_vocabulary(GgufTokenizer gguf);
 
 }  // namespace poise

@@ -27,7 +27,7 @@ struct AddedToken {
 };
 
 // Reads the tokens of "added_tokens"; `normalizer` may be null. Throws invalid_file for an id outside the vocabulary,
-// and unsupported for a text of more than 1024 bytes.
+// and for a missing or wrong field; unsupported for a text of more than 1024 bytes; and what the normalizer throws.
 std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
                                           const Normalizer* normalizer = nullptr);
 
@@ -38,9 +38,9 @@ class AddedTokenFinder {
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
   // Calls visit(run, id) for all runs of the text, from front to back; the id is -1 for text between tokens. As in
-  // Hugging Face's library, a token may begin in white space that the token before it consumes, so runs may overlap;
-  // only the run of a token with `lstrip` begins after that white space. `input` is empty, or has a byte for each byte
-  // of the text. Special tokens are found only where these bytes are 0.
+  // Hugging Face's library, a token may begin in white space that the token before it consumes, so that their runs
+  // overlap. But a token with `lstrip` consumes none of the white space in earlier runs. `input` is empty, or has a
+  // byte for each byte of the text. Special tokens are found only where these bytes are 0.
   template <typename Visit>
   void for_each_run(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;

@@ -31,8 +31,8 @@ class CharsMap {
   };
   std::optional<Match> find_longest(std::string_view text) const;
 
-  // Replaces as Hugging Face's library does: first graphemes of less than 6 bytes, then characters, each by the
-  // replacement of its shortest prefix that has one.
+  // Replaces as Hugging Face's library does: a grapheme of less than 6 bytes becomes the replacement of its shortest
+  // prefix that has one. If it is longer, or no prefix has one, each of its characters is replaced in this way.
   std::string apply_to_graphemes(std::string_view text) const;
   // Hugging Face's library assigns each byte of a result to a character of the text. Returns how many bytes at the
   // front of apply_to_graphemes() belong to the first `front` bytes of the text.

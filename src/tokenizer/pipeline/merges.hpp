@@ -128,7 +128,7 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// Returns the rank of each token: how many different better scores the tokens in `ids` have. UINT32_MAX for tokens that
+// Returns the rank of each token: how many different better scores the tokens in `ids` have; UINT32_MAX for tokens that
 // are not in `ids`, and for scores of NaN.
 std::vector<std::uint32_t> compute_token_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
 

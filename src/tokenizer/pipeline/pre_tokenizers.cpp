@@ -343,7 +343,7 @@ PreTokenizer make_whitespace(const Fields& fields) {
   return make_pattern_split(Pattern::compile(kExpression, fields.where()), Behavior::removed, true);
 }
 
-// Cuts into runs of one script. Drops spaces before the first run, as Hugging Face's library does.
+// Cuts into runs of one script. Drops spaces and characters without a script before the first run.
 PreTokenizer make_scripts(const Fields& fields) {
   return make_pattern_split(Pattern::compile(make_script_run_expression(), fields.where()), Behavior::removed, true);
 }

@@ -54,8 +54,8 @@ class DecodeSink {
   virtual void finish() = 0;
 };
 
-// Makes the sink that decodes one text and passes the result to `next`. Empty: there is no decoder. Requires: this and
-// `next` outlive the result.
+// Makes the sink that decodes one text and passes the result to `next`. It is empty if there is no decoder. Requires:
+// this and `next` outlive the result.
 using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
 // Makes the decoder of the field "type"; decoders.cpp has a row for each type. Throws invalid_file and unsupported.
@@ -114,8 +114,8 @@ class Cutter : public PieceSink {
   virtual void start_time_limit(std::size_t /*bytes*/) {}
 };
 
-// Makes the cutter that passes its pieces to `next`. Empty: there is no pre-tokenizer. Requires: this and `next`
-// outlive the result.
+// Makes the cutter that passes its pieces to `next`. It is empty if there is no pre-tokenizer. Requires: this and
+// `next` outlive the result.
 using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
 // Makes the pre-tokenizer of the field "type", which is in a table of pre_tokenizers.cpp. Throws invalid_file and

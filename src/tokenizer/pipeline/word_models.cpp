@@ -20,8 +20,8 @@ class WordEncoder final : public PieceEncoder {
   const Model& model_;
 };
 
-// Finds the longest token at the beginning of a word, then the longest continuation, and so on. If a rest remains, the
-// whole word is unknown.
+// Finds the longest token at the beginning of a word, then the longest continuation, and so on. The whole word is
+// unknown if a rest remains, or if it has more than most_characters_.
 class WordPiece final : public PieceModel {
  public:
   WordPiece(const Fields& fields, const ModelContext& context)

@@ -1,8 +1,8 @@
 // Implements SentencePiece's decoding, for all of its algorithms. A denormalizer, if there is one, then changes the
 // text.
 //
-// Byte tokens become bytes, and invalid bytes U+FFFD. U+2581 becomes a space. The decoder drops the space that encoding
-// puts in front.
+// Byte tokens become bytes, and each invalid byte becomes U+FFFD. U+2581 becomes a space. The decoder drops the space
+// that encoding puts in front.
 #include "tokenizer/sentencepiece/encoder.hpp"
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // Appends a piece. The first one loses the space in front that encode() adds. If encoding removes superfluous spaces,
-  // each piece loses one, up to the first piece that has other text.
+  // Appends a piece. The first piece loses the space in front that encode() adds. If encoding removes superfluous
+  // spaces, each piece loses a leading space, up to and with the first piece that has other text.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {

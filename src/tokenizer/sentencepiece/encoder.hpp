@@ -1,7 +1,7 @@
 // Implements the part of the encoding that SentencePiece's algorithms share:
 //
 //   1. Normalize (normalizer.hpp): replace texts of the charsmap, the longest prefix first, malformed bytes by U+FFFD
-//      and spaces by U+2581; put one more U+2581 in front; remove superfluous spaces if the vocabulary asks for it.
+//      and spaces by U+2581. If the vocabulary asks for it, put one more U+2581 in front, or remove superfluous spaces.
 //      User-defined tokens stay as they are.
 //   2. Cut the text into pieces. The derived classes do this.
 //   3. A piece becomes its token, or else the tokens of its bytes. A run of other pieces becomes one unknown token.
@@ -29,10 +29,11 @@ std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabula
 
 class SentencePieceEncoder : public TokenScheme {
  public:
-  // Throws invalid_file for an invalid charsmap.
+  // Throws what read_normalizer_rules() and read_added_tokens() throw, and invalid_file for an invalid charsmap or byte
+  // token.
   explicit SentencePieceEncoder(const Vocabulary& vocabulary);
 
-  // Throws unsupported for a normalizer that the vocabulary only names.
+  // Throws unsupported for a normalizer that the vocabulary only names, and for text that has no tokens.
   std::vector<TokenId> encode(std::string_view text) const final;
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const final;
   std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const final;

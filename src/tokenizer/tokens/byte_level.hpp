@@ -16,7 +16,8 @@ void append_encoded(std::string& text, std::string_view bytes);
 // Returns the byte that a character stands for, or -1.
 int find_byte(char32_t code);
 
-// Replaces `bytes` with the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
+// Replaces `bytes` with the bytes that a text stands for. Returns false if the text is invalid UTF-8, or has a
+// character outside the alphabet.
 bool decode(std::string_view text, std::string& bytes);
 
 // Returns the length in UTF-8 of the character for a byte.

@@ -18,7 +18,7 @@ struct JsonFile {
   Attributes object = {};
 };
 
-// Returns the text by which a file names a token: "<s>", or {"content": "<s>", ...}. Null for other values.
+// Returns the text by which a file names a token: "<s>", or {"content": "<s>", ...}; null for other values.
 const std::string* find_named_text(const Value& value);
 const std::string* find_named_text(const Attributes& config, std::string_view key);
 
@@ -47,10 +47,10 @@ Attributes add_special_names(Attributes config, const Attributes& special_map);
 // "extra_special_tokens". Those of special_tokens_map.json come first.
 std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map);
 
-// Returns tokens in the form of tokenizer.json's "added_tokens", sorted by id. The tokens of added_tokens_decoder have
-// its flags. A token of added_tokens.json counts only if its id and text are not there: it is found in the raw text,
-// and is special if `special` has it. Throws invalid_file, naming the file and the token: for a missing id, one of
-// kMaxTokens and above, a missing text, or two tokens of a file with one id.
+// Returns tokens in the form of tokenizer.json's "added_tokens", sorted by id. The tokens of added_tokens_decoder keep
+// their flags. A token of added_tokens.json counts only if added_tokens_decoder has neither its id nor its text; such a
+// token is found in the raw text, and is special if `special` has it. Throws invalid_file, naming the file and the
+// token: for a missing id, an id of kMaxTokens and above, a missing text, or two tokens of a file with the same id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
 // Returns added_tokens_decoder without ids of `size` and above. Returns other values than an object unchanged.

@@ -29,7 +29,7 @@ class TokenBoundaries {
   void add(std::string_view token) { unit_ == Unit::bytes ? add_bytes(token) : add_characters(token); }
 
   // Calls visit(run) for the runs of a text, from front to back. With Unit::bytes, a text is one run if it has
-  // characters outside the alphabet, or if its bytes are not UTF-8. Requires: the text is well-formed UTF-8.
+  // characters outside the alphabet, or stands for bytes that are not UTF-8. Requires: the text is well-formed UTF-8.
   template <typename Visit>
   void for_each_run(std::string_view text, Visit&& visit) const {
     if (unit_ == Unit::bytes) {

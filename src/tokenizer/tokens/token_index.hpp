@@ -23,7 +23,7 @@ class TokenTexts {
  public:
   explicit TokenTexts(const Vocabulary& vocabulary);
 
-  // Returns the index of the vocabulary. Null if there is none, or if tokens have been added since it was made.
+  // Returns the index of the vocabulary; null if there is none, or if tokens have been added since it was made.
   static const std::shared_ptr<const TokenTexts>& get(const Vocabulary& vocabulary) { return vocabulary.index_.texts; }
   static void set(Vocabulary& vocabulary, std::shared_ptr<const TokenTexts> texts) {
     vocabulary.index_.texts = std::move(texts);
@@ -109,7 +109,8 @@ class PrefixTrie {
   static constexpr std::size_t kLongest = 1024;  // bytes of a text, which bounds the steps at any place
 
   // Adds a text with its value. A text that is already there keeps its value. Throws unsupported for a text of more
-  // than kLongest bytes, and above 16 million bytes, not counting shared prefixes. Requires: value >= 0.
+  // than kLongest bytes, and if all texts together have more than 16 million bytes, where a prefix that several texts
+  // share counts once. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
   // Returns the child node for one byte, or kNone.
