@@ -25,7 +25,7 @@ struct Failure : std::runtime_error {
 
 // Limits one rendering. A template comes with a model, so it may be hostile.
 struct Limits {
-  std::uint64_t steps = 50'000'000;              // expressions, statements, items
+  std::uint64_t steps = 50'000'000;              // expressions, statements, items, parts of texts
   std::uint64_t bytes = std::uint64_t{1} << 30;  // the bytes of all values that are made, in total
   std::uint64_t output = std::uint64_t{1} << 26;
   std::size_t depth = 400;  // how deep expressions and statements nest, those of macros included

@@ -20,7 +20,7 @@ class ExpressionParser {
 
   ExpressionPtr parse_expression();
   enum class Items { any, without_condition, targets };
-  // Parses one expression, or several with commas between them as a tuple. The name `end` ends it. It may be
+  // Parses one expression, or several with commas between them as a tuple, up to the name `end`. The tuple may be
   // empty only with `in_brackets`.
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
   // Returns the target of an assignment or a loop.

@@ -1,6 +1,6 @@
 // Finds the names of a scope that are undefined at its beginning, even if a variable of the template has that name.
-// Jinja decides this before a template runs. A name is undefined if the scope sets it before reading it, and no outer
-// scope mentions it. Inner scopes see the undefined name, too.
+// Jinja decides this before a template runs. A name is undefined if the first mention of it in the scope sets it,
+// outside of `if`, and no outer scope mentions it. Inner scopes see the undefined name, too.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ class Template {
   Template& operator=(Template&&) noexcept;
 
   // Returns the template's output. Throws bad_argument, with the line, if the template fails or rejects the variables,
-  // and unsupported beyond a limit. Thread-safe.
+  // and unsupported beyond a limit. Several threads may call it at once.
   Text render(const std::vector<Variable>& variables, const RenderOptions& options = {}) const;
 
  private:
