@@ -43,9 +43,10 @@ bool is_session(const Model& model);
 // finite; reading the model throws it for such keys and values. Requires: `text` outlives the model.
 Model make_session_model(const ComputedText& text, const std::string& fingerprint);
 
-// Reads a text from a model. Throws invalid_file if the model is not a session; unsupported if the session has another
-// version; bad_argument if it has another fingerprint or cache type, or more tokens than fit; and what reading its
-// blobs throws. After an error, `text` is unusable. Requires: `text` is empty, with room for `context` positions.
+// Reads a text from a model. Throws invalid_file if the model is not a session, or one with faults; unsupported if the
+// session has another version; bad_argument if it has another fingerprint or cache type, or more tokens than fit; and
+// what reading its blobs throws. After an error, `text` is unusable. Requires: `text` is empty, with room for `context`
+// positions.
 void read_session_model(const Model& model, const std::string& fingerprint, const Transformer& transformer,
                         std::size_t context, ComputedText& text);
 

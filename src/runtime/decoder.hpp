@@ -68,8 +68,9 @@ struct Experts {
 void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, const ProductOptions& options,
                       NetworkMemory& memory, float* out);
 
-// Computes, for each token, the sum of the experts with its best router scores, each times a factor: a softmax of the
-// scores. Reads only the matrices of these experts, and sums up only those of this rank.
+// Computes, for each token, the sum of the `used` experts with the best router scores. Each counts with its probability
+// in a softmax of the scores: of these experts if `normalized`, else of all experts. Reads only the matrices of the
+// chosen experts, and sums up only those of this rank.
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 struct Norm {

@@ -239,7 +239,7 @@ class Loader {
   }
 
   // Returns this rank's share of the network's inner numbers. The share begins and ends where the rows or columns of
-  // all these matrices can be cut.
+  // all these matrices can be cut, if such places divide the numbers evenly (choose_share_step()).
   IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
     std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);

@@ -57,7 +57,7 @@ class ForwardPass : public Computation {
 // Returns the tokens of a text with all special tokens, and with EOS at the end if the vocabulary has it.
 std::vector<TokenId> encode_with_end(const Weights& weights, std::string_view text);
 
-// Returns the token with which texts begin in this vocabulary, if there is one.
+// Returns BOS if texts begin with it in this vocabulary; std::nullopt if they do not.
 std::optional<TokenId> find_first_token(const Weights& weights);
 
 // Checks that two models have scores for the same tokens. Throws bad_argument, which names the difference, if the

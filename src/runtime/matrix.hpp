@@ -94,7 +94,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 
 // Returns a step: a part of a matrix that begins and ends at multiples of it keeps its storage. It is 1, or the number
 // of elements along the divided side that cannot be separated: a block, a group, a byte of codes, rows that share a
-// scale, or the 16 columns that kernels multiply at a time.
+// scale, or the 16 columns that kernels multiply at a time. It is also 1 for a matrix whose parts all become float32.
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side);
 
 // Returns all elements of a small tensor (a norm) as float32.
@@ -129,10 +129,11 @@ struct ProductOptions {
   InputObserver* observer;  // null: none
 };
 
-// Computes y [tokens, outputs] = x [tokens, inputs] times the matrix, on the threads of the calling task arena. A token
-// gets the same bits alone and among few (KernelInput::is_few()), and among any number of tokens whose x has the same
-// form (KernelInput::Form). With Precision::exact it gets the same bits among any tokens. With Precision::apart each
-// token gets the bits that it gets alone with Precision::fast, and each weight is still read from memory once.
+// Computes y [tokens, outputs] = x [tokens, inputs] times the matrix, on the threads of the calling task arena. The
+// bits of a token's y depend on the other tokens only in two ways: on whether there are few tokens
+// (KernelInput::is_few(); each then gets the bits that it gets alone), and on the form of x (KernelInput::Form). With
+// Precision::exact they do not depend on the other tokens. With Precision::apart each token gets the bits that it gets
+// alone with Precision::fast, and each weight is still read from memory once.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               const ProductOptions& options = Precision::fast);
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,

@@ -18,8 +18,8 @@ class SessionThreads {
   // Uses the same number of threads as `other`.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
-  // Runs `work` on the threads. A stop request cancels the loops of the work; then throws cancelled. Safe from several
-  // threads.
+  // Runs `work` on the threads. A stop request cancels the loops of the work; then throws cancelled. Several threads
+  // may call it at once.
   void run(const std::stop_token& stop, const std::function<void()>& work) const;
 
  private:

@@ -6,8 +6,8 @@
 // terms of a sum over all ranks; the first rank adds the bias. Embedding, norms and routers are whole in each rank.
 // Every rank computes the same tokens of the text. A share may be empty; its results are zeros.
 //
-// If the layers are split, a rank has some layers, and sends the hidden states to the rank with the next layer. The
-// results have the same bits as those of one process.
+// If the layers are split, a rank has some layers, and sends the hidden states after the last of these to all ranks.
+// The results have the same bits as those of one process.
 #pragma once
 
 #include <cstddef>

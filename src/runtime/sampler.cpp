@@ -215,14 +215,14 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 void Sampler::keep_nucleus() {
   const double total = compute_total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
-  // Tokens outside the nucleus may weigh at most total - wanted together. All tokens below an even share of this weight
-  // weigh less together, so none of them is in the nucleus.
+  // Tokens outside the nucleus weigh at most total - wanted together. Tokens that weigh less than `least` each, an even
+  // share of that, weigh less than that together: none of them is in the nucleus.
   const double least = (total - wanted) / static_cast<double>(candidates_.size());
   ranked_.clear();
   std::ranges::copy_if(candidates_, std::back_inserter(ranked_),
                        [&](const Candidate& candidate) { return candidate.weight >= least; });
-  // The last token of the nucleus is in [begin, end), after better ones that `wanted` no longer counts. Each round
-  // halves this range, which takes linear time in all.
+  // The last token of the nucleus is in [begin, end). `wanted` is the weight that the nucleus needs besides the better
+  // tokens before `begin`. Each round halves the range, which takes linear time in all.
   auto begin = ranked_.begin();
   for (auto end = ranked_.end(); end - begin > 1;) {
     const auto middle = begin + (end - begin) / 2;

@@ -70,8 +70,8 @@ class Speculation {
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
   // Appends the pending token to a text that has room for `room` more tokens. Takes its scores from the tokens computed
-  // ahead, or computes it together with guesses of the next tokens. Returns false, without appending, if there are no
-  // guesses and no token ahead. Throws cancelled, with the text unchanged.
+  // ahead, or computes it together with guesses of the next tokens. Returns false, without appending, if it was not
+  // computed ahead and there are no guesses. Throws cancelled, with the text unchanged.
   bool feed(TokenId token, ComputedText& text, std::size_t room, SessionThreads& threads, Workspace& memory,
             const std::stop_token& stop);
 

@@ -16,8 +16,8 @@ class StopTexts {
   // Throws bad_argument for an empty stop text.
   explicit StopTexts(std::vector<std::string> stops);
 
-  // Adds a piece. Returns the text that certainly comes before a stop text: holds back the end if it may begin a stop
-  // text. Returns an empty text after a stop text.
+  // Adds a piece. Returns the text that is certainly not a part of a stop text; holds back the end if it may begin one.
+  // Returns an empty text after a stop text.
   std::string add(std::string_view piece);
   // Ends the text. Returns the text that was held back, if there was no stop text.
   std::string finish();

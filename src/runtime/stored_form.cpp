@@ -134,7 +134,8 @@ BlobPtr make_stored_codes(unsigned bits, const Tensor& tensor, const GroupScheme
       MatrixOrder::same, bits);
 }
 
-// Returns the row of kGroupForms for codes that fill the bytes of each row in order; null for other codes.
+// Returns the row of kGroupForms for codes that fill the bytes of each row in order, in rows of a multiple of 16
+// columns; null for other tensors.
 const GroupForm* find_group_form(const Tensor& tensor, const GroupScheme& scheme) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
@@ -154,7 +155,7 @@ std::optional<StoredForm> make_column_group_form(const Tensor& tensor, std::vect
   return add_zero_points(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
-// Returns the form for groups along rows, or for one scale a row; std::nullopt for other schemes.
+// Returns the form for groups along rows, or for one scale a row; std::nullopt if kernels cannot read the tensor.
 std::optional<StoredForm> make_group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
@@ -208,7 +209,8 @@ BlobPtr make_e2m1_numbers() {
   return make_memory_blob(std::move(numbers), "numbers of E2M1");
 }
 
-// Returns the form for floating-point numbers of 4 or 8 bits with scales; std::nullopt for other types.
+// Returns the form for numbers of the types in kScaledForms, with scales; std::nullopt if kernels cannot read the
+// tensor.
 std::optional<StoredForm> make_block_scaled_form(const Tensor& tensor) {
   check_block_scaled(tensor);
   const Part& data = tensor.require("data");

@@ -1,5 +1,5 @@
-// TextDivergence compares models with a base by their predictions for some texts. It computes those of the base once,
-// and keeps their scores: 4 bytes for each predicted token and each token of the vocabulary.
+// TextDivergence compares models with a base by their predictions for some texts. It computes the base's scores once,
+// and keeps them: 4 bytes for each pair of a predicted token and a token of the vocabulary.
 //
 //   const TextDivergence divergence(base, texts);
 //   const double nats = divergence.compute(load_weights(changed));
