@@ -31,12 +31,13 @@ class Container {
   // Returns names relative to the folder: the entries of a directory, or all files of an archive in the folder and
   // below it. Throws io.
   virtual MemberNames list_names(std::string_view folder = {}) const = 0;
-  // Returns true if a file or anything else has that name; false on errors of the system.
+  // Returns true if something has that name: in an archive a file, elsewhere also a folder, or on the disk a broken
+  // link. Returns false on errors of the system.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
   // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found,
-  // invalid_file, io, and unsupported for a deflated member of more than 1 GiB, and if the deflated members opened so
-  // far exceed compute_decoded_limit() of the archive.
+  // invalid_file, io, and unsupported for a deflated member of more than 1 GiB, and if it and the deflated members that
+  // were opened before exceed compute_decoded_limit() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Fetches the beginnings of members that will be opened, several at a time, if each takes a request to a server.

@@ -107,7 +107,8 @@ class ReadAhead::Window {
   // The caller of each of the following functions holds the lock, except for decode_items().
   bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
 
-  // Returns the first unfinished item from `from` on that no thread decodes, if there is room for a chunk; else null.
+  // Returns the first unfinished item from `from` on that nobody decodes. Returns null if there is no room for a chunk,
+  // or if somebody decodes each of the next threads_ + 1 unfinished items.
   Item* find_idle_item(std::size_t from) {
     if (chunks_ >= most_chunks_ || stops_) return nullptr;
     std::size_t unfinished = 0;

@@ -42,7 +42,8 @@ std::string normalize_zip_name(std::string_view name);
 // have the same path, and no path leads out of the folder; deflate can produce each stated size.
 class ZipArchive {
  public:
-  // Throws invalid_file, unsupported (members that are encrypted, links, or compressed in other ways), io.
+  // Throws invalid_file; unsupported for an archive in several files, and for members that are encrypted, patches,
+  // links, or compressed in other ways; io.
   explicit ZipArchive(SourcePtr source);
 
   const SourcePtr& source() const { return source_; }
