@@ -57,7 +57,7 @@ constexpr std::string_view kCategories =
     " titlecaseletter=Lt unassigned=Cn uppercaseletter=Lu ";
 
 // Returns true if PCRE2 has a script of this name. In PCRE2, \p{name} also matches characters that several scripts
-// share; \p{sc:name} does not, as \p{name} in Oniguruma.
+// share, but \p{sc:name} matches what \p{name} matches in Oniguruma.
 bool is_script(std::string_view name) {
   if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos)
     return false;
@@ -234,7 +234,7 @@ class Translator {
     if (negated) cut_front(1);
     std::vector<std::string> parts;  // joined by &&, each a class
     std::string items;
-    std::vector<std::string> classes;  // unions with the items
+    std::vector<std::string> classes;  // alternatives to the items
     const auto end_part = [&] {
       if (items.empty() && classes.empty()) classes.emplace_back("(?!)");  // no character
       if (!items.empty()) classes.insert(classes.begin(), fmt::format("[{}]", items));

@@ -12,7 +12,8 @@ namespace poise {
 
 class Regex {
  public:
-  // Throws invalid_file with the expression and PCRE2's reason; `where` names file and field that hold it.
+  // Throws invalid_file, with the expression and the reason, if it is not valid, or longer than 64 KiB. `where` names
+  // the file and the field that hold it.
   Regex(std::string_view expression, std::string where);
   ~Regex();
   Regex(Regex&&) noexcept;
@@ -41,7 +42,7 @@ class RegexMatcher {
   // Begins to search a text. Requires: well-formed UTF-8 that outlives the search.
   void begin_text(std::string_view text);
   // Finds the next match, [begin, end); returns false if there is none. An empty match never follows directly after
-  // another match. Throws unsupported if searches take longer than real expressions do.
+  // another match. Throws unsupported if searches exceed the limits on time, steps or memory.
   bool find_next(std::size_t& begin, std::size_t& end);
   // Returns the text of a group of the last match, numbered from 1; empty if it took no part. Requires: the last call
   // of find_next() returned true; number <= groups.
@@ -57,7 +58,8 @@ class RegexMatcher {
 // Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
 //
 // It rewrites constructs that mean something else in PCRE2: names of sets, \s, \w, \b, \h, \O, \Z, \uHHHH, classes in
-// classes, their intersection &&, {,m}, {n,m}+ and {n}?. ^ and $ match at the ends of lines by an option of PCRE2.
+// classes, their intersection &&, {,m}, {n,m}+ and {n}?. By an option of PCRE2, ^ and $ match at the beginnings and the
+// ends of lines.
 //
 // Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
 std::string translate_to_pcre2(std::string_view expression);
