@@ -54,8 +54,8 @@ class Head {
 
   HeadKind kind() const { return static_cast<HeadKind>(kind_ & 0xffU); }
   bool indefinite() const { return (kind_ & kIndefinite) != 0; }
-  // Returns the number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
-  // floating-point number.
+  // Returns an unsigned integer, a boolean as 0 or 1, a count, a tag, or the length of a string. For a negative integer
+  // n, returns -1 - n; for a floating-point number, its bits.
   std::uint64_t argument() const { return argument_; }
 
  private:

@@ -12,8 +12,8 @@
 
 namespace poise {
 
-// Returns a number, a boolean, or [real, imaginary] for complex numbers; std::nullopt for other types (those without
-// elements of whole bytes, f8_e8m0), and if `bytes` are not those of one element.
+// Returns a number, a boolean, or [real, imaginary] for complex numbers; std::nullopt for other types (f4_e2m1,
+// f8_e8m0, qint8, qint4, unknown), and if `bytes` are not those of one element.
 std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes);
 
 // Converts a value of any kind of number to double; integers above 2^53 are rounded. Returns std::nullopt if the value

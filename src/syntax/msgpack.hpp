@@ -70,8 +70,8 @@ class Tree {
   static constexpr Index kRoot = 0;
 
   // Throws the errors of Reader, with the keys that lead to the item; invalid_file for bytes after the item, keys that
-  // are not text or appear twice in their map, and nesting deeper than kMaxNesting; unsupported for more items than a
-  // file of this size may hold in memory. Requires: the source outlives the tree.
+  // are not UTF-8 text or appear twice in their map, and nesting deeper than kMaxNesting; unsupported for more items
+  // than a file of this size may hold in memory. Requires: the source outlives the tree.
   Tree(const Source& source, std::string context);
 
   std::size_t size() const { return nodes_.size(); }

@@ -163,12 +163,12 @@ bool is_ambiguous_integer(std::string_view text);
 std::optional<double> parse_line_real(std::string_view text);
 
 // Returns the bytes between the quotes of a STRING step. Decodes \n, \x41, \101 and the other escapes of bytes, and
-// keeps unknown ones. Returns std::nullopt if an escape is cut off.
+// keeps unknown ones. Returns std::nullopt if an escape is incomplete.
 std::optional<std::string> decode_line_string(std::string_view text);
 
 // Converts the Latin-1 of a UNICODE step to UTF-8, and decodes \u1234 and \U00012345. In \\u1234 the two backslashes
 // belong together, so that it has no escape. Surrogates become three bytes each. Returns std::nullopt if an escape is
-// cut off or too large.
+// incomplete or too large.
 std::optional<std::string> decode_line_unicode(std::string_view text);
 
 }  // namespace poise::pickle

@@ -34,8 +34,8 @@ struct YamlNode {
 inline constexpr std::size_t kMostYamlBytes = std::size_t{1} << 20;
 
 // Returns the only document of a text; a node of kind `null` for an empty text. Throws invalid_file with `path` and
-// "line 3: ..." for text that is not YAML, several documents, keys that are repeated or not text, and texts beyond the
-// limits.
+// "line 3: ..." for text that is not YAML, several documents, keys that are repeated or not text, aliases inside the
+// node that they name, and texts beyond the limits.
 YamlNode parse_yaml(std::string_view text, const std::string& path);
 
 }  // namespace poise
