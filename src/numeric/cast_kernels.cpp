@@ -11,7 +11,7 @@
 #include "bytes/little_endian.hpp"
 #include "numeric/float_formats.hpp"
 
-// On other targets, float16 is converted one number at a time.
+// The vector loops for float16 need AVX2. On other targets, float16 is converted one number at a time.
 #undef POISE_HAS_F16
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define POISE_HAS_F16 1

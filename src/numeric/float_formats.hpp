@@ -1,4 +1,5 @@
-// Converts small floating-point formats, bit by bit. Every faster conversion must have the results of these functions.
+// Converts small floating-point formats, bit by bit. Every faster conversion must have the results of these functions,
+// except that it may keep a signaling NaN of float16, which decode_float() makes quiet.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kBlock = 128;  // elements; a counter of one byte can hold their number
 
-// Counts bad elements, and finds the first one. Counts without branches, in counters as wide as the elements, so that
-// the compiler vectorizes the loop.
+// Counts bad elements, and finds the first one. Counts without branches, in counters as wide as a number (a complex
+// element has two), so that the compiler vectorizes the loop.
 template <typename Word, typename Counter = Word, typename IsBad>
 BadValues find_bad_elements(std::span<const std::byte> bytes, IsBad is_bad) {
   const std::size_t count = bytes.size() / sizeof(Word);

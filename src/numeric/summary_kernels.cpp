@@ -13,7 +13,7 @@
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 
-// On other targets, float16 is converted one number at a time.
+// The vector loops for float16 need AVX2. On other targets, float16 is converted one number at a time.
 #undef POISE_HAS_F16
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define POISE_HAS_F16 1
@@ -60,8 +60,8 @@ inline void add_number(float number, float smallest_normal, FarNumbers& far, Sum
   sums.squares += distance * distance;
 }
 
-// Collects those of `numbers` that are far from the center, because they may be extremes. Returns false if a number is
-// not finite.
+// Collects the far numbers (FarNumbers) among `numbers`, and includes them in the extremes. Returns false if a number
+// is not finite.
 inline bool collect_far(std::span<const float> numbers, FarNumbers& far, Summary& summary) {
   bool are_finite = true;
   for (const float number : numbers) {
@@ -391,7 +391,7 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
   for (const double number : numbers) {
     if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
-  // Squares of numbers from 2^-400 to 2^400, and of their differences, neither overflow nor become 0.
+  // Squares of numbers from 2^-400 to 2^400, and of their differences, neither overflow nor underflow.
   constexpr int kPlain = 400;
   const int exponent = largest > 0 ? std::ilogb(largest) : 0;
   Moments& moments = summary.moments;

@@ -42,16 +42,16 @@ struct Summary {
   void merge(const Summary& other);
 };
 
-// Collects at most `most` finite numbers of a piece that are further than `reach` from `center`. A good guess of
-// `reach` makes all outliers far numbers. Once a piece has far numbers on both sides of the center, its other numbers
-// cannot be extremes.
+// Collects the far numbers of a piece: finite numbers that are further than `reach` from `center`. Keeps at most `most`
+// of them. A good guess of `reach` makes all outliers far numbers. Once a piece has far numbers on both sides of the
+// center, its other numbers cannot be extremes.
 struct FarNumbers {
   float center = 0;  // also the center of the sums
   float reach = std::numeric_limits<float>::max();
   std::size_t most = 0;
   std::vector<float> numbers = {};
-  bool is_complete = true;
-  bool has_low = false;  // true if a far number is below the center; has_high: above it
+  bool is_complete = true;  // false if there are more than `most`
+  bool has_low = false;     // true if a far number is below the center; has_high: above it
   bool has_high = false;
 
   // Returns true only if every number of the piece that is below `low` or above `high` is collected.
@@ -61,8 +61,8 @@ struct FarNumbers {
 // Counts a number as subnormal if it is not zero and its magnitude is below `smallest_normal`. Requires: at most 2^24
 // numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
-// Summarizes f16 or bf16 numbers as they are stored, at twice the speed. Returns std::nullopt for other types, and if
-// far.center is not 0.
+// Summarizes f16 or bf16 numbers as they are stored, about twice as fast as after a cast. Returns std::nullopt for
+// other types, and if far.center is not 0.
 std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                                 FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
