@@ -16,7 +16,7 @@ namespace poise {
 // Describes the codes of one tensor, without their scale.
 struct CodeFormat {
   unsigned bits;     // 4 or 8
-  bool is_unsigned;  // true for a tensor with a range: 0 to 15, or 0 to 255; else two's complement
+  bool is_unsigned;  // true if the tensor has a range (min, max): codes are 0 to 15 or 0 to 255; else two's complement
   bool packed;       // two codes to a byte, the element with the even index in the low half
 
   // Returns the largest code of a symmetric tensor, 7 or 127. The smallest code in use is its negative.

@@ -35,10 +35,11 @@ struct BlockType {
   // end) from `blocks + begin * bytes`. Null: ggml does not decode the type.
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
-  // Encodes rows with the results of ggml_quantize_chunk(), byte by byte, except for blocks of iq3_s that have a group
-  // of zeros before other numbers: ggml puts the codes of later groups in the wrong places. Numbers that are not finite
-  // produce undefined blocks, but no undefined behaviour; callers reject them first. Null: Poise does not write the
-  // type.
+  // Encodes rows with the results of ggml_quantize_chunk(), byte by byte, with two exceptions. In blocks of iq3_s that
+  // have a group of zeros before other numbers, ggml puts the codes of later groups in the wrong places. In types with
+  // grids (IQ1 to IQ3), ggml's sums overflow or underflow if an importance is huge or tiny, and Poise scales it first.
+  // Numbers that are not finite produce undefined blocks, but no undefined behaviour; callers reject them first. Null:
+  // Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
   // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte
@@ -70,7 +71,8 @@ const BlockType* get_block_type(const StoredType& type);
 // they are whole blocks of that type, else null, which means float16.
 const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row);
 
-// Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.
+// Swaps both bytes of each 16-bit number in blocks from a big-endian file, in place. Requires: type.swapped, whole
+// blocks.
 void swap_block_bytes(const BlockType& type, std::span<std::byte> blocks);
 
 }  // namespace poise

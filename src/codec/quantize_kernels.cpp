@@ -14,8 +14,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// Writes the least and greatest numbers of groups to `ranges`; returns the largest magnitude of all. Requires: groups
-// are whole vectors, and not empty.
+// Writes the least and greatest numbers of groups to `ranges`; returns the bits of the largest magnitude of all.
+// Requires: groups are whole vectors, and not empty.
 std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
   const Floats floats;
   const Words words;

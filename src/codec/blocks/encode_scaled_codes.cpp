@@ -46,7 +46,8 @@ HWY_INLINE void StoreFiveBits(const LaneOutput& out, std::size_t offset, Code co
   out.store_words(fifth, offset);
 }
 
-// Encodes numbers as codes from 0 to 2 * kLargest - 1; the number 0 becomes kLargest.
+// Encodes numbers as codes from 0 to 2 * kLargest - 1; the number 0 becomes kLargest. With an importance, all codes of
+// a block are 0 if its numbers are nearly zero.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {

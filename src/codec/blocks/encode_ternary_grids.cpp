@@ -1,9 +1,9 @@
-// Encodes IQ1_S, IQ1_M: points of a grid with the coordinates -1, 0 and 1, to which the type adds an eighth or
-// subtracts one.
+// Encodes IQ1_S, IQ1_M: points of a grid with the coordinates -1, 0 and 1; the type adds an eighth to each, or
+// subtracts an eighth.
 //
 // The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0. The encoder sorts numbers, so that the first ones
-// become -1, the next ones 0, and the last ones 1. It tries all pairs of places where these parts may begin, with both
-// signs of the eighth.
+// become -1, the next ones 0, and the last ones 1. It tries all pairs of places where the zeros and the ones may begin,
+// with both signs of the eighth.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE

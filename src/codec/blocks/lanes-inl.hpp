@@ -41,7 +41,7 @@ HWY_INLINE void StoreAt(Numbers x, float* lanes, std::size_t i) {
   hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats()));
 }
 
-// After adding this number to x, the low bits have the integer nearest to x, ties to even. ggml rounds in this way.
+// The low bits of x + kShift have the integer nearest to x, ties to even. ggml rounds in this way.
 constexpr float kShift = 0x1.8p23F;
 
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
