@@ -42,7 +42,7 @@ BlobPtr keep_in_memory(const BlobPtr& blob, const std::string& name) {
 }
 
 // Returns the first kMeasuredTokens tokens of the texts, special tokens included. A text that is longer than the
-// context becomes several.
+// context becomes several; one of a single token is left out. Throws bad_argument if no text is left.
 TextDivergence::Texts encode_texts(const Weights& weights, std::string_view content) {
   TextDivergence::Texts texts;
   std::size_t room = kMeasuredTokens;
@@ -105,7 +105,7 @@ class ModelOnText {
     }
   }
 
-  // Copies weights to memory that each pass would read or compute again.
+  // Copies to memory the weights that each pass would otherwise read or compute again.
   void keep_weights_in_memory() {
     for (Tensor& tensor : tensors_) {
       for (Part& part : tensor.parts) part.blob = keep_in_memory(part.blob, tensor.name);

@@ -68,8 +68,8 @@ poise_status fill_error(poise_error* error, poise_status kind, std::string_view 
 
 bool is_continuation_byte(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// A struct that may grow ends with its last field, without padding: a newer version would use those bytes, and older
-// programs leave them uninitialized.
+// A struct that may grow ends with its last field, without padding: a newer version would use the bytes of the padding,
+// which older programs leave uninitialized.
 #define POISE_ENDS_WITH(name, field) static_assert(offsetof(name, field) + sizeof(name::field) == sizeof(name))
 POISE_ENDS_WITH(poise_progress_event, item);
 POISE_ENDS_WITH(poise_finding, reserved);

@@ -152,7 +152,7 @@ Progress convert_progress(const poise_progress& progress);
 void set_storage_options(const poise_storage* storage, WriteOptions& options);
 // Returns the card with the caller's fields; an empty one for NULL.
 Card convert_card(const poise_card* card);
-// Reads vocab.txt and merges.txt; std::nullopt when both are NULL. Throws bad_argument when one is.
+// Reads vocab.txt and merges.txt; std::nullopt when both are NULL. Throws bad_argument when only one of them is NULL.
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges);
 
 // Returns the C constant of an element type.
@@ -168,7 +168,8 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
 // Returns a view of the parameter `text`. Throws bad_argument for NULL, unless `size` is 0.
 std::string_view view_input(const char* text, std::size_t size);
 
-// Each function returns the caller's options, or the defaults for NULL. Throws bad_argument for invalid fields.
+// Each function returns the caller's options, or the defaults for NULL. Throws bad_argument for invalid fields, and for
+// fields that exclude each other; the first function also throws what load_weights() throws for a draft.
 SessionOptions read_session_options(const poise_session_options* given);
 GenerateOptions read_generate_options(const poise_generate_options* given);
 
@@ -191,8 +192,8 @@ poise_stop_reason to_c_reason(StopReason reason);
 
 }  // namespace poise::capi
 
-// These structs are the handles of poise.h. poise_attributes is never defined: a pointer to one points to the C++
-// object.
+// These structs are handles of poise.h; poise_batch and poise_writer are in runtime.cpp and writer.cpp.
+// poise_attributes is never defined: a pointer to one points to the C++ object.
 
 // Holds a part of a tensor, with texts that calls lend.
 struct poise_part {

@@ -1,4 +1,5 @@
-// Implements the calls that read or write whole files: verify, hash, statistics, report, convert.
+// Implements the calls that read or write whole files (verify, hash, statistics, report, convert), and small calls
+// about statuses, formats and element types.
 #include <algorithm>
 #include <limits>
 
