@@ -36,7 +36,8 @@ constexpr std::string_view kLlama3 =
     R"({% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %})";
 
-// Goes in front of sources that use `turns`. Sets `system`, the system's message, and `turns`, the other messages.
+// Goes in front of sources that use `turns`. Sets `system`, the system's message, and `turns`, the other messages, and
+// rejects roles other than user and assistant in these.
 constexpr std::string_view kSystemAndTurns =
     R"({% set has_system = messages and messages[0].role == 'system' %})"
     R"({% set system = messages[0].content if has_system else '' %})"

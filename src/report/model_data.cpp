@@ -49,7 +49,7 @@ std::optional<std::uint64_t> add_counts(std::optional<std::uint64_t> a, std::opt
   return a && b ? checked_add(*a, *b) : std::nullopt;
 }
 
-// Returns the stored types, those with most bytes first.
+// Returns the stored types, those with most bytes first, and at most kMostKeys of them.
 Value::Array list_types(const Model& model) {
   struct Sum {
     std::uint64_t tensors = 0;
@@ -159,7 +159,7 @@ constexpr std::string_view kMessages = R"(
   {"role": "assistant", "content": "The giraffe."},
   {"role": "user", "content": "And the shortest?"})";
 
-// Cuts the text into runs that come from the template or from messages, by turns.
+// Cuts the text into runs that come alternately from the template and from messages.
 Value::Array split_by_origin(const ChatText& text) {
   Value::Array runs;
   const std::string& from = text.from_messages;

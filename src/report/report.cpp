@@ -71,7 +71,7 @@ class Report {
         progress_(options.progress, 2 * count_bytes(model_)) {
     if (!inputs.against) return;
     other_ = open_with_format(*inputs.against, options.read).model;
-    // The comparison counts float32 numbers.
+    // The comparison's progress counts 4 bytes for each element of a tensor that is not sparse.
     for (const Tensor& tensor : other_->tensors()) progress_.add(checked_mul(tensor.elements(), 4).value_or(0));
   }
 
@@ -120,7 +120,7 @@ class Report {
     return report;
   }
 
-  // Reads the numbers of the listed tensors that have a name in the batch.
+  // Reads the numbers of the listed tensors whose names are those of tensors in the batch.
   void read_batch(std::span<const Tensor* const> batch) {
     std::vector<const Tensor*> own;
     for (const Tensor* tensor : batch) {
@@ -131,7 +131,7 @@ class Report {
       read_numbers(own);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled || error.kind() == ErrorKind::internal) throw;
-      for (const Tensor* tensor : own) read_numbers_or_problem(*tensor);  // the others have numbers all the same
+      for (const Tensor* tensor : own) read_numbers_or_problem(*tensor);  // only unreadable tensors then lack numbers
     }
   }
 

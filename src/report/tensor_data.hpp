@@ -54,7 +54,8 @@ class TensorColumns {
   explicit TensorColumns(const std::vector<PartHash>& hashes);
 
   void add(const Tensor& tensor, const TensorFacts& facts);
-  // Adds the differences as a list of their own: name, kind, storage before and after, and distances of each.
+  // Adds the list of differences. A row has a tensor's name, the kind of the difference, the storage in both models,
+  // and the distances if there are any.
   void add_differences(Value::Array rows) { lists_["differences"] = std::move(rows); }
   // Returns the JSON. Requires: this is the last call that uses the lists.
   std::string release_json();
