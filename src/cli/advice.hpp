@@ -13,7 +13,8 @@ namespace poise::cli {
 // escaped.
 std::string make_advice(const std::vector<Remedy>& remedies);
 
-// Returns the error's text, followed by the advice.
+// Returns the error's text, followed by the advice. If a command took "-" or a URL for a file, returns another text,
+// which states this.
 std::string add_advice(const Error& error);
 
 // Runs `work`. If it throws an error about a file (invalid_file, unsupported) that has no path, adds this path to it.

@@ -26,7 +26,8 @@ class ChatSession {
     std::size_t fed = 0;       // tokens that had to be computed
   };
   // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless it throws
-  // or `stop` is requested before the first token. Throws bad_argument when the message alone does not fit the context.
+  // or `stop` is requested before the first token. Throws bad_argument when the message alone does not fit the context,
+  // and what rendering and generating throw.
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
@@ -36,7 +37,8 @@ class ChatSession {
 
   // Drops everything except the system's message.
   void reset();
-  // Drops the last question and its answer, and returns the question as JSON; std::nullopt if there is none.
+  // Drops the last question and its answer, and returns the question's content, which is null if it has none. Returns
+  // std::nullopt if there is no question.
   std::optional<Value> undo();
   // Returns the system's message; empty if there is none, or if it is not a text.
   std::string system() const;
@@ -57,7 +59,9 @@ class ChatSession {
   Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
                 const std::function<void(std::string_view)>& on_text);
   std::optional<std::size_t> find_last_question() const;  // its index among the messages
-  // Drops the oldest messages until an answer fits, and returns their number. `tokens` are those of the conversation.
+  // Drops the oldest questions with their answers until the context has room for an answer's first token, and returns
+  // the number of dropped messages. Keeps the system's message and the last question: throws bad_argument if they do
+  // not fit. `tokens` are those of the conversation, before and after.
   std::size_t drop_oldest_messages(std::vector<TokenId>& tokens);
 
   Session session_;
@@ -70,11 +74,11 @@ class ChatSession {
 // Returns the names of the settings: those of the command line, without dashes, such as "temperature" and "top-k".
 std::vector<std::string> list_settings();
 
-// Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument, naming the expected value, for
-// an unknown name or a wrong value; `options` then stay as they are.
+// Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument for an unknown name, naming the
+// nearest one, and for a wrong value, naming the expected one; `options` then stay as they are.
 void change_setting(const std::string& text, const Weights& weights, GenerateOptions& options);
 
-// Returns all settings with their values: "temperature 0.7, top-k 0, ...".
+// Returns the settings that are single numbers, with their values: "temperature 0.7, top-k 0, ...".
 std::string format_settings(const GenerateOptions& options);
 
 }  // namespace poise::cli

@@ -121,8 +121,8 @@ struct PromptsSummary {
 };
 
 // Reads a prompt from each line, which is a JSON object, and writes the answers in the same order. Continues where an
-// earlier run of the same command was interrupted. Throws invalid_file, with the line, for other objects; bad_argument
-// if the output is also an input, exists already, or was begun by another command.
+// earlier run of the same command was interrupted. Throws invalid_file, with the number of the line, for a line that is
+// not such an object; bad_argument if the output is also an input, exists already, or was begun by another command.
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);

@@ -32,12 +32,13 @@ struct ConversionArguments {
 // `output` holds the names of the option for the output.
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
-// Completes the options after parsing. Throws bad_argument for options that exclude each other, by their names on the
-// command line, and for an extension that looks like a misspelled one; and what parse_settings() throws.
+// Completes the options after parsing. Throws bad_argument for options that exclude or need each other, by their names
+// on the command line, for an output that is one of their files, and for an extension that looks like a misspelled one;
+// and what parse_settings() throws.
 void finish_conversion_options(ConversionArguments& options);
 
-// Throws bad_argument unless a command can write a file of this format to standard output: it is not a terminal, --json
-// does not use it, and the format is not one of directories.
+// Throws bad_argument unless a command can write a file of this format to standard output: standard output is not a
+// terminal, --json does not use it, and `format` is given and is not one of directories.
 void require_standard_output(const std::string& format, bool json);
 
 // Returns the destination that a path names: "-" is standard output, which the function opens in `stream`, and which a

@@ -48,7 +48,7 @@ void add_row(Table& table, const Quantized& tensor) {
   add_row(table, make_printable(tensor.tensor), to_string(tensor.type), sum);
 }
 
-// Prints one row for each type, in order of appearance.
+// Prints one row for each type, in order of appearance, and their total if there are several.
 void print_types(const std::vector<Quantized>& quantized) {
   std::vector<std::pair<std::string, QuantizedSum>> types;
   QuantizedSum total;

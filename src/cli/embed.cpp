@@ -59,8 +59,8 @@ class Embed {
     print_vectors(texts);
   }
 
-  // Encodes a text of the input. Errors show its line as `name`; the embedder would name the text by its index in the
-  // batch.
+  // Encodes a text of the input. Errors show `name`, such as "line 3 of the input"; the embedder would name the text by
+  // its index in the batch.
   Tokens encode_input(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty()) throw Error(ErrorKind::invalid_file, "the text has no tokens, so it has no vector", name);

@@ -72,7 +72,8 @@ void print_tensors(const Model& model, bool names_in_file) {
       });
 }
 
-// Prints one row for each stored type, with its numbers of tensors, elements and bytes.
+// Prints one row for each stored type, with its numbers of tensors, elements and bytes, and their total if there are
+// several.
 void print_summary(const Model& model) {
   struct Sum {
     std::string type;

@@ -31,7 +31,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Returns true if a person types at a terminal. False with several ranks, which read plain lines.
+  // Returns true if a person types at a terminal, and the command has a single rank. Several ranks read plain lines.
   bool is_terminal() const { return is_terminal_; }
   // Returns the next line, without its end; std::nullopt at the end of the input, and after Ctrl-C. Shows `prompt` on a
   // terminal only.

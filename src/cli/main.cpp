@@ -130,8 +130,8 @@ int run_and_report(int argc, char** argv) {
   } catch (const poise::Error& error) {
     return print_error(error);
   } catch (const std::system_error& error) {
-    // Printing fails with an error of std::fwrite() or std::fflush(), which also mark the stream. Others come from the
-    // standard library: a thread or a lock that the system refuses.
+    // Printing fails with an error of std::fwrite() or std::fflush(), which also mark the stream. Other errors come
+    // from the standard library: a thread or a lock that the system refuses.
     const bool is_output = std::ferror(stdout) != 0;
     if (is_output && error.code() == std::errc::broken_pipe) return end_by_sigpipe();
     print_message(is_output ? "cannot write to standard output: " + error.code().message()

@@ -45,7 +45,7 @@ MergeSource parse_source(const std::string& text) {
   return source;
 }
 
-// Parses the value of a parameter of the merge method: "NAME=NUMBER" or "NAME=true".
+// Parses the value of a parameter of the merge method: "NAME=NUMBER", "NAME=true" (1) or "NAME=false" (0).
 void parse_parameter(const std::string& text, MergeSettings& settings) {
   const auto equals = text.find('=');
   const std::string value = equals == std::string::npos ? "" : to_lower_ascii(text.substr(equals + 1));

@@ -19,7 +19,7 @@
 
 namespace poise::cli {
 
-// Opens a model to compute with. If the model has no configuration, adds the config.json and the tokenizer from its
+// Opens a model to compute with. If a file has no configuration, adds the config.json and the tokenizer from its
 // directory; a note reports this unless `quiet`. Throws what open() throws.
 Model open_runnable_model(const std::string& path, const ReadOptions& options, bool quiet);
 
@@ -67,8 +67,8 @@ void check_generate_options(const GenerateOptions& options);
 // Returns true for "-" (standard input), for pipes, and for URLs.
 bool is_stream_or_url(const std::string& path);
 
-// Returns the file or directory at a path, or the file in a stream. Throws what Source::open() throws, and bad_argument
-// for a terminal and for a second use of standard input.
+// Returns the file or directory at a path, or the file in a stream. Throws what Source::open() and open_url() throw,
+// and bad_argument for a terminal, for a second use of standard input, and for a stream that several ranks would read.
 Input open_input(const std::string& path, const ReadOptions& options);
 // Returns the model in a file, a directory or a stream. Throws the errors of open_input() and open().
 Model open_model(const std::string& path, const ReadOptions& options);

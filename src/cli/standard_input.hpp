@@ -60,8 +60,8 @@ std::string get_input_name(const std::string& path);
 // Returns the text of a prompt without the line break that ends the file, which `echo` and editors write.
 std::string read_prompt_file(const std::string& path);
 
-// Returns true if standard input is a file, pipe or socket, which commands read without "-". False for a terminal,
-// /dev/null and other devices.
+// Returns true if standard input is a file, pipe or socket, which commands read without "-". Returns false for a
+// terminal, /dev/null and other devices.
 bool has_piped_input();
 
 }  // namespace poise::cli

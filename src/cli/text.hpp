@@ -62,8 +62,8 @@ std::string paint(std::string_view text, Color color, int fd);
 
 // Prints to standard error. Unlike fmt::print(), does not fail when standard error is closed.
 void print_to_stderr(std::string_view text);
-// Prints "poise: <text>" and a line break to standard error, with "poise:" in colour. If the text begins with
-// "warning:" or "note:", that word is coloured, too.
+// Prints "poise: <text>" and a line break to standard error. If the text begins with "warning:" or "note:", that word
+// is in colour; otherwise "poise:" is.
 void print_message(std::string_view text);
 
 // Prints a finding about an input to standard error. The command goes on with the input. A finding that is an error of
