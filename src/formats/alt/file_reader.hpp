@@ -54,7 +54,7 @@ class FileReader {
   // Throws invalid_file unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
 
-  // Adds a warning about a difference from the canonical form.
+  // Adds a warning about a difference from the canonical form; after 1000 of them, a last one that more are left out.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
   std::vector<Finding> release_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }

@@ -110,7 +110,8 @@ std::vector<const Tensor*> sort_canonically(const Model& model);
 
 struct Hints {
   std::int32_t component_type = -1;
-  // The layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers.
+  // Is the number of the layer; outside layers, -1 for embed_tokens, -2 for lm_head, -3 for norm, and -4 and below for
+  // other tensors.
   std::int32_t block_index = 0;
   std::int32_t layer_type = -1;
   std::int32_t projection_type = -1;
