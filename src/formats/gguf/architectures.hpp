@@ -43,11 +43,13 @@ struct KeyRow {
   std::string_view config;
   Kind kind = Kind::integer;
   std::string_view typed = {};  // the key in config_to_attributes(), if it is another one
-  // The family's default if it differs from llama.cpp's. The writer adds it if config.json lacks the key.
+  // Holds the family's default if it differs from llama.cpp's. The writer adds this number if config.json lacks the
+  // key.
   std::optional<double> written_by_default = {};
-  // The key of config.json whose number is llama.cpp's default. The reader uses this number if a file lacks the key.
+  // Names the key of config.json whose number is llama.cpp's default. The reader uses this number if a file lacks the
+  // row's key.
   std::string_view read_by_default = {};
-  // llama.cpp's default, if files cannot hold null or 0, which mean "none" in config.json.
+  // Holds llama.cpp's default if files cannot hold null or 0, which mean "none" in config.json.
   std::optional<double> never_none = {};
 };
 

@@ -168,7 +168,8 @@ std::optional<EntryType> find_key_type(std::string_view key, std::string_view ar
   return find_hyperparameter_type(key.substr(dot + 1));
 }
 
-// Returns the first word of a key if it is the file's architecture: there is a key WORD.block_count. Else empty.
+// Returns the first word of a key if it is the file's architecture, for which there is a key WORD.block_count; empty
+// for another word.
 std::string_view find_key_architecture(std::string_view key, const std::vector<Entry>& entries) {
   const std::string_view word = key.substr(0, key.find('.'));
   const bool is_one = std::ranges::find(entries, fmt::format("{}.block_count", word), &Entry::key) != entries.end();

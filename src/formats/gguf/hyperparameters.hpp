@@ -97,7 +97,8 @@ inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
 std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
 // Returns the rope_scaling that is equivalent to rope_freqs.weight: type llama3 with the numbers of Llama 3.1 to 3.3 if
-// they match, else type longrope with one list for all contexts. std::nullopt if there are no factors, or all are 1.
+// they match, else type longrope with one list for all contexts. Returns std::nullopt if there are no factors, or all
+// are 1.
 std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& factors, double theta,
                                                   std::uint64_t positions);
 
@@ -120,7 +121,7 @@ Attributes extract_config(Entries& entries, const Architecture& architecture, co
                           const RopeFactors& factors);
 
 // Returns why extract_config() leaves out a hyperparameter, as a sentence: the value of a key is of another kind, or a
-// required key is missing. std::nullopt if it leaves out none. Requires: extract_config() has not removed the
+// required key is missing. Returns std::nullopt if it leaves out none. Requires: extract_config() has not removed the
 // entries.
 std::optional<std::string> explain_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 

@@ -134,8 +134,8 @@ Imatrix read_older_imatrix(const std::filesystem::path& path) {
   return imatrix;
 }
 
-// Returns llama.cpp's name of a tensor; for a multimodal model, of the tensor of its text model. std::nullopt if
-// llama.cpp has none.
+// Returns llama.cpp's name of a tensor; for a multimodal model, of the tensor of its text model. Returns std::nullopt
+// if llama.cpp has none.
 std::optional<gguf::TensorName> find_llama_cpp_name(std::string_view tensor, std::string_view model_type) {
   const Family* family = find_family(model_type);
   const bool is_multimodal = family != nullptr && !family->text_type.empty();

@@ -79,7 +79,7 @@ struct CountedTensor {
 
 struct WrittenGeneral {
   std::string name;                 // general.name, from the model's attributes or written here; empty: none
-  std::vector<std::string> losses;  // what of the card the file cannot hold, one sentence each
+  std::vector<std::string> losses;  // values of the card that the file cannot hold, one sentence each
 };
 
 // Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0), unless they

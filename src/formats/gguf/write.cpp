@@ -56,8 +56,8 @@ std::uint32_t find_type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Returns the model's architecture. Null for an unknown model_type, and for a model without a configuration, or without
-// a number of heads on which the order of rows depends, because llama.cpp could not use its tensors.
+// Returns the model's architecture. Returns null for an unknown model_type, and for a model without a configuration, or
+// without a number of heads on which the order of rows depends, because llama.cpp could not use its tensors.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -92,7 +92,7 @@ class Preparer {
   }
 
   // Returns true for a tensor that llama.cpp has no name for, because it computes the tensor from the configuration.
-  // False for tensors from a GGUF file, because other programs may read them.
+  // Returns false for tensors from a GGUF file, because other programs may read them.
   bool is_computed(const Tensor& tensor) const {
     return architecture_ != nullptr && !is_from_gguf_ && !find_name(tensor) &&
            find_computed_tensor(*family_, tensor.name) != nullptr;
@@ -448,7 +448,7 @@ class GgufFile {
   Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
-  // The smallest number of experts in a stacked tensor.
+  // Holds the smallest number of experts in a stacked tensor.
   std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();
   WrittenMetadata metadata_;
   std::vector<Part> parts_;
