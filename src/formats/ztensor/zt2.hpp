@@ -80,7 +80,7 @@ struct StoredPart {
   std::string dtype;  // the storage type
   std::string type;   // the logical type; empty: none
   BlobPtr blob;
-  // The digest in the file that the part was read from, if `blob` is still the blob of that part.
+  // Holds the digest in the file that the part was read from, if `blob` is still the blob of that part.
   std::optional<Digest> digest = {};
 };
 // Holds a tensor as version 2 stores it.
@@ -92,7 +92,7 @@ struct StoredTensor {
   std::vector<StoredPart> parts;  // sorted by role
 };
 // Converts a tensor to the form in which version 2 stores it. Leaves out the parts of a dense tensor besides data.
-// Throws unsupported if version 2 cannot hold it.
+// Throws unsupported if version 2 cannot hold it, and what convert_to_stored_affine() throws.
 StoredTensor convert_to_stored2(const Tensor& tensor);
 
 // Converts a tensor with version 2's roles and attributes back to Poise's form. `layout` is the name of its layout in
@@ -142,8 +142,8 @@ struct WrittenBlobs {
   std::vector<Shard> shards;
 };
 
-// Writes the magic number and the parts. Parts of equal bytes share a blob; SharedBlobs may miss some. Throws io,
-// cancelled, and unsupported for more shards than readers accept.
+// Writes the magic number and the parts. Most parts of equal bytes share a blob. Throws io, cancelled, and unsupported
+// for more shards than readers accept.
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
                          const WriteOptions& options, Output& output);
 
