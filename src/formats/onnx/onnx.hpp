@@ -169,7 +169,7 @@ struct Node {
   bool is_constant = false;  // true for a Constant with one tensor, which is its output
   std::vector<TensorProto> tensors;
   std::vector<SparseProto> sparse;
-  // The offsets of attributes that hold lists of tensors, and of attributes that hold graphs.
+  // `lists` has the offsets of attributes that hold lists of tensors, `graphs` those of attributes that hold graphs.
   std::vector<std::uint64_t> lists;
   std::vector<std::uint64_t> graphs;
 };
