@@ -242,7 +242,8 @@ class Fetch {
       throw Error(ErrorKind::cancelled, "the fetch was cancelled", url_);
   }
 
-  // Links the names in the snapshot to the blobs. Then writes the commit to refs/REVISION, unless they are the same.
+  // Links the names in the snapshot to the blobs. Then writes the commit to refs/REVISION, unless REVISION is the
+  // commit itself.
   void link_files() {
     for (const FetchedFile& file : files_) {
       create_folders(file.link.parent_path());

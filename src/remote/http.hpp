@@ -20,9 +20,9 @@ namespace poise::remote {
 struct HttpOptions {
   std::string token;         // sent as "Authorization: Bearer TOKEN"; empty: none
   std::string token_origin;  // a result of find_origin(): requests to other origins have no token
-  int attempts = 6;          // how often a request is sent before its error is reported
+  int attempts = 6;          // failed attempts before an error is reported; one that brings 64 KiB resets the count
   double first_delay = 0.5;  // seconds before the second attempt; each later one waits twice as long
-  double most_delay = 60;    // seconds; a server that asks for a longer wait is an error
+  double most_delay = 60;    // seconds; the longest wait: a server that asks for a longer one is an error
   long stall_seconds = 30;   // a connection without a byte for this time counts as lost
 };
 
@@ -67,12 +67,13 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Gets a range of a file. Continues after a cut connection. Throws io for a server that fails or cannot be reached,
-  // not_found for status 404 and 410, invalid_file for a file that changed or a reply that contradicts itself,
-  // unsupported for a server that sends no ranges of a file above `most_whole` bytes. Of a smaller file, such a server
-  // sends all bytes from `begin` to the end, and the response has no range_begin. Thread-safe.
+  // Gets a range of a file. Continues after a cut connection. Throws bad_argument for a URL that find_origin() refuses,
+  // io for a server that fails or cannot be reached, not_found for status 404 and 410, invalid_file for a file that
+  // changed or a reply that contradicts itself, unsupported for a server that sends no ranges of a file above
+  // `most_whole` bytes. If such a server sends a smaller file, `receive` gets all bytes from `begin` to the file's end,
+  // even those after `end`, and the response has no range_begin. Thread-safe.
   HttpResponse get_range(const RangeRequest& request, const ReceiveBytes& receive) const;
-  // Gets a text of at most `most_bytes`. Throws as get_range() does, and invalid_file for a longer text.
+  // Gets a text of at most `most_bytes`. Throws as get_range() does: unsupported for a longer text.
   std::string get_text(const std::string& url, std::uint64_t most_bytes) const;
 
   // Returns the number of requests that were sent, with those of redirects and retries.

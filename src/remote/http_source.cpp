@@ -42,7 +42,8 @@ struct CachedBlock {
 };
 using CachedBlockPtr = std::shared_ptr<CachedBlock>;
 
-// Keeps the blocks that were used last. A source holds `mutex` when it calls a function or uses a block's state.
+// Keeps the blocks that were used last. A source holds `mutex` when it calls a function other than next_source(), or
+// uses a block's state.
 class BlockCache {
  public:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // the source's number, and the block's
@@ -172,8 +173,8 @@ class HttpSource final : public Source {
     return block;
   }
 
-  // Claims a missing block and the next ones: `needed`, or twice as many as before while readers go forward. Requires:
-  // the lock.
+  // Claims a missing block and the next ones, kMostRun at most: `needed` blocks, or, if this is more, twice as many as
+  // before while readers go forward. Requires: the lock.
   Run claim_run(std::uint64_t index, std::uint64_t needed) const {
     const bool goes_forward = frontier_ > 0 && index + kNear >= frontier_ && index <= frontier_ + 1;
     run_ = goes_forward ? std::min(2 * run_, kMostRun) : 1;

@@ -6,8 +6,8 @@
 
 namespace poise::remote {
 
-// Returns true for a text that begins with any scheme and "://". A user can write a path that begins in this way as
-// "./http://...".
+// Returns true for a text that begins with a scheme of two characters or more and "://". A user can write a path that
+// begins in this way as "./http://...".
 bool has_scheme(std::string_view text);
 
 // Returns scheme, host and port of a URL in lower case: "https://huggingface.co:443". Credentials may go only to the
