@@ -17,7 +17,8 @@ void require_same_headers(const Model& model, Communicator& ranks);
 // adapter. Reads all bytes. Throws io if a file cannot be read.
 void require_same_bytes(const std::filesystem::path& path, Communicator& ranks);
 
-// Returns a text with a part's role and type, and the name, shape, layout and attributes of its tensor.
+// Returns a text with a part's role and type, and the name, shape, layout (with the numbers of an affine one) and
+// attributes of its tensor.
 std::string describe_part(const Tensor& tensor, const Part& part);
 
 }  // namespace poise

@@ -30,7 +30,7 @@ struct GroupScheme {
   };
 
   unsigned bits = 0;  // 1 to 8; 2, 4 or 8 in version 2
-  // Codes along the axis that share a scale; 0: all codes with the same index along the axis do.
+  // This many codes along the axis share a scale; 0: all codes with the same index along the axis do.
   std::uint64_t group_size = 0;
   std::size_t axis = 0;
   std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
