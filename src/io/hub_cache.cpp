@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 3> kRepositoryKinds = {"models--", "datas
 constexpr std::string_view kModels = "models--";
 constexpr std::string_view kDivider = "--";  // stands for the slash of "ORG/NAME"
 
-// Replaces "~" and "~/..." by the home directory, as Python's expanduser() does.
+// Replaces "~", alone or in front of a slash, by the home directory, as Python's expanduser() does.
 fs::path expand_home(std::string_view path) {
   if (path != "~" && !path.starts_with("~/")) return path;
   return fs::path(read_environment("HOME")) / path.substr(std::min<std::size_t>(2, path.size()));

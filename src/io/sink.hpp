@@ -86,7 +86,7 @@ class SavedOutput : public Output {
   virtual std::uint64_t padding() const = 0;
   // Returns the paths that commit() makes appear: the main file, then its siblings; or only the directory.
   virtual std::vector<std::filesystem::path> paths() const = 0;
-  // Returns a sentence with the files that commit() replaces besides the output itself; empty if there are none.
+  // Returns a sentence with the files of an existing directory that commit() replaces; empty for other outputs.
   virtual std::string describe_replacements() const { return {}; }
   // Waits until all files are on the disk, then makes them appear.
   virtual void commit() = 0;
@@ -112,7 +112,8 @@ class FileOutput final : public SavedOutput {
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
   std::vector<std::filesystem::path> paths() const override;
-  // Renames the siblings first, the main file last. When a rename fails, removes the new files again.
+  // Renames the siblings first, the main file last. When a rename fails, removes the siblings that did not replace a
+  // file; the others stay.
   void commit() override;
 
  private:
