@@ -2,9 +2,10 @@
 // of a step are summed exactly; the sums of steps are added in float32.
 //
 // A panel is an array with the codes of some rows and columns, one code a byte, in one of two orders. In the order for
-// vectors, the same four columns of the next row follow four columns of a row, and one instruction multiplies them by
-// four columns of a token. In the order for matrix units, the rows follow each other. x becomes integers of 7 bits or
-// of 15 bits, and a sign. For a matrix unit, two bytes hold an integer of 15 bits: 256 * upper + lower.
+// vectors, four columns of the first row are followed by the same four columns of the second row, and so on; one
+// instruction multiplies four columns of several rows by those of a token. In the order for matrix units, the rows
+// follow each other. x becomes integers of 7 bits and a sign, or of 15 bits and a sign. For a matrix unit, two bytes
+// hold an integer of 15 bits: 256 * upper + lower.
 //
 // Float16 and bfloat16 weights, and x with them, become 16-bit integers with a scale for each step. Two such columns
 // have the place of four codes. The largest integer is kLargestRounded, so that 32 bits hold the sum of a step. An
@@ -53,7 +54,7 @@ struct CodePart {
   float* scales;                // [count / step, kCodeRows]
   float* mins;                  // the same shape: the numbers added to code * scale
   std::size_t row_bytes = 0;    // 0: the order for vectors
-  void (*between)() = nullptr;  // called about once for every kLargestBlock columns; null: not called
+  void (*between)() = nullptr;  // called about once for kLargestBlock columns of a few rows; null: not called
 };
 
 // Describes blocks with codes of four bits, in which 32 columns share a scale. If `together` is 16, the low halves of

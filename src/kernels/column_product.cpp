@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// Returns columns [first, last) of some rows as float32: in place if they are float32, else decoded.
+// Returns columns [first, last) of some rows as float32: in place if they are aligned float32 numbers, else decoded.
 FloatRows decode_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
                          std::size_t last, AlignedFloats& memory) {
   if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {

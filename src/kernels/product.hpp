@@ -14,22 +14,22 @@
 // error when x is integers of 7 bits (below). If all codes of a matrix share one scale, x becomes integers of 15 bits
 // and a sign, and sums are exact: half a step is max(abs(x)) / 65278, with the largest x of 512 columns. Up to
 // kTokensOfPanels tokens are multiplied by panels of codes (code_panel.hpp) where these are faster: half a step is then
-// max(abs(x)) / 65278 of at most 256 columns.
+// max(abs(x)) / 65278 of at most 256 columns, or max(abs(x)) / 254 of at most 32.
 //
-// On other processors, integer codes stay integers (also those of the block types in the table of stored_blocks.cpp),
-// and x becomes integers, too. Products with codes that share a scale are summed exactly. x has 15 bits and a sign. It
-// has 7 bits and a sign, with one scale for each 32 columns, for blocks of codes of six bits and fewer, and for many
-// tokens with any codes of four bits: an instruction then makes twice as many products, and the error is far less than
-// that of such codes. Rounding x changes a result by at most half a step for each weight, times that weight. For few
-// tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of 32. For many tokens it is
-// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp), if the processor has
-// AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups.
+// On other processors, and for few tokens on any processor, integer codes stay integers (also those of the block types
+// in the table of stored_blocks.cpp), and x becomes integers, too. Products with codes that share a scale are summed
+// exactly. x has 15 bits and a sign. It has 7 bits and a sign, with one scale for each 32 columns, for blocks of codes
+// of six bits and fewer, and for many tokens with any codes of four bits: an instruction then makes twice as many
+// products, and the error is far less than that of such codes. Rounding x changes a result by at most half a step for
+// each weight, times that weight. For few tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) /
+// 254 of 32. For many tokens it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32
+// (code_panel.hpp), if the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups.
 //
-// With AVX-512 VNNI, many tokens and at least 1,024 columns, float16 and bfloat16 weights become integers, as x does.
-// Half a step of either is max(abs()) / 11584 of at most 64 columns. Rounding changes a result by half a step of x for
-// each weight, times that weight, and by half a step of the weights for each x, times that x. For normally distributed
-// numbers this is rms 0.0002, less than the 0.0004 of llama.cpp's float16 and the 0.0023 of one bfloat16 part. It takes
-// half as many instructions.
+// With AVX-512 VNNI but no matrix unit, many tokens and at least 1,024 columns, float16 and bfloat16 weights become
+// integers, as x does. Half a step of either is max(abs()) / 11584 of at most 64 columns. Rounding changes a result by
+// half a step of x for each weight, times that weight, and by half a step of the weights for each x, times that x. For
+// normally distributed numbers this is rms 0.0002, less than the 0.0004 of llama.cpp's float16 and the 0.0023 of one
+// bfloat16 part. It takes half as many instructions.
 #pragma once
 
 #include <cstddef>
@@ -52,11 +52,11 @@ bool has_integer_product(const StoredRows& matrix);
 enum class Precision : std::uint8_t {
   fast,   // as described above
   exact,  // weights, x and sums are float32, for any storage and processor
-  apart,  // each of several tokens is multiplied as `fast` multiplies a single one
+  apart,  // each of at most KernelInput::kFewTokens tokens is multiplied as `fast` multiplies a single one
 };
 
-// Holds x [tokens, columns], converted to the form that a product reads. All matrices with the same storage, columns
-// and group size read the same form.
+// Holds x [tokens, columns], converted to the form that a product reads. All matrices with the same storage, type of
+// blocks, columns and group size read the same form.
 class KernelInput {
  public:
   enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // the structs below, in their order
@@ -185,7 +185,7 @@ class KernelInput {
     }
   };
 
-  // Holds x of several tokens as integers of 7 or 15 bits and a sign, for panels of codes.
+  // Holds x of several tokens as integers (PanelIntegers), for panels of codes or of rounded weights.
   struct Panels : LaidOut<CodeLayout> {
     Panels(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;

@@ -154,7 +154,7 @@ GetKernels get_q4_0_kernels, get_q4_1_kernels, get_q5_0_kernels, get_q5_1_kernel
     get_iq3_xxs_kernels, get_iq3_s_kernels, get_q2_k_kernels, get_q3_k_kernels, get_q4_k_kernels, get_q5_k_kernels,
     get_q6_k_kernels, get_q8_k_kernels;
 
-// Decodes with BlockType::decode. This is the fallback of block types without kernels.
+// Decodes with BlockType::decode, for all block types.
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part);
 
 }  // namespace poise

@@ -66,14 +66,14 @@ struct Load4Bytes : Scaled {
   }
 };
 
-// Requires: each row begins with a whole byte.
+// Load4 requires that each row begins with a whole byte.
 
 template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;
   static std::size_t count_bytes(std::size_t count) { return (count + 1) / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply_to_nibbles<kSigned>(LoadNibbles(row, i)); }
-  // Returns a single element, with the same rounding as above.
+  // Returns a single element, with the same rounding as operator().
   float load_element(Bytes data, std::size_t i) const {
     const int code = static_cast<int>(GetNibble(data, i));
     HWY_ALIGN float lanes[kMaxLanes];

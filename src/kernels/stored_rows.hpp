@@ -47,7 +47,7 @@ enum class Storage : std::uint8_t {
 
 // Refers to a matrix whose rows are stored one after the other, without gaps. Integer codes stand for code * scale +
 // offset. No group crosses rows. If there are groups, their size and the number of columns are multiples of 16; the
-// size divides the number, unless scales are float32.
+// size divides the number of columns, unless scales are float32.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;

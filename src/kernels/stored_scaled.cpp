@@ -37,8 +37,9 @@ struct OfCodebook {
   alignas(64) float table[16];
 };
 
-// Loads numbers with a sign, 4 bits of exponent and 3 of fraction, without infinities. Their bits, moved to the places
-// of these fields in a float16 number, are that number divided by 256. NaN has all bits of exponent and fraction set.
+// Loads numbers with a sign, 4 bits of exponent and 3 of fraction, without infinities. Moved to the places of these
+// fields in a float16 number, their bits stand for a number that is smaller by a factor of 256. NaN has all bits of
+// exponent and fraction set.
 struct F8E4M3 {
   explicit F8E4M3(const StoredRows&) {}
   static std::size_t count_bytes(std::size_t count) { return count; }

@@ -1,5 +1,5 @@
 // Wraps the instructions of Intel's AMX in functions. AmxTiles runs them on the processor. PlainTiles emulates them in
-// ordinary code on any machine, and counts them. Both have eight tiles of 16 rows of 64 bytes.
+// ordinary code on any machine, and counts loads, stores and products. Both have eight tiles of 16 rows of 64 bytes.
 #pragma once
 
 #include <algorithm>

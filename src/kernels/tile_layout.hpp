@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// A panel of weights has at most this number of columns, so that it fills half of the first-level cache. The other half
-// is for x.
+// A panel of weights has at most this number of columns, so that the first-level cache holds a panel of one part and
+// the x of two groups of tokens.
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
 inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 

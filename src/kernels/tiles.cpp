@@ -257,7 +257,8 @@ std::vector<Sum> compute_first_sums(Multiply&& multiply) {
   return sums;
 }
 
-// Returns true if both units have equal results for small whole numbers, whose sums are exact in any order.
+// Returns true if AmxTiles and PlainTiles have equal results for small whole numbers, whose sums are exact in any
+// order.
 bool are_first_numbers_right() {
   const auto numbers = [](std::size_t count, unsigned step) {
     std::vector<std::uint16_t> bits(count);
@@ -288,7 +289,7 @@ bool are_first_numbers_right() {
   return true;
 }
 
-// Returns true if both units have equal results for all bytes; bytes of codes have no sign.
+// Returns true if AmxTiles and PlainTiles have equal results for all bytes; bytes of codes have no sign.
 bool are_first_codes_right() {
   std::vector<std::uint8_t> codes(kTileRows * kFirstColumns);
   std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);

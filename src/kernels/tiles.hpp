@@ -10,7 +10,7 @@
 // remainder, rounded, and so on. The largest error of a product, relative to the product:
 //
 //   one part each          2^-7: each is rounded once, by 2^-8 at most; rms 0.16 % each
-//   one, two of x          2^-17 if the weight is a bfloat16 number, so that its part is exact
+//   one, but two of x      2^-17 if the weight is a bfloat16 number, so that its part is exact
 //   two parts each         2^-15: without the product of the second parts, and without the remainders after two parts
 //   three parts each       2^-24, as much as float32 rounds it: three parts are a float32 number exactly, and the three
 //                          smallest of their nine products are left out
@@ -81,8 +81,8 @@ struct TileBlock {
 
 // Adds the products of a block to sums [groups, kTileRows, kTileTokens], at the steps of the block. Three parts have
 // six products for each number. These are summed for the block alone, the smallest first, so that rounding costs no
-// more than for whole numbers. Requires: this thread has a TileScope; the steps are the default if three parts are
-// added to sums.
+// more than for numbers without parts. Requires: this thread has a TileScope; the steps are the default if three parts
+// are added to sums.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 // Refers to a block of columns: codes of kTileRows rows, and the integers of one tile of tokens, split into upper and

@@ -47,7 +47,7 @@ HWY_INLINE void VisitQueries(std::size_t count, const F& f) {
 class BlockAhead {
  public:
   BlockAhead() = default;  // prefetches no bytes
-  // Requires: there are steps, or no bytes.
+  // Requires: `steps` is more than 0, unless `bytes` is 0.
   BlockAhead(const std::byte* block, std::size_t bytes, std::size_t steps)
       : block_(block), step_(bytes == 0 ? 0 : (bytes + steps - 1) / steps) {}
 

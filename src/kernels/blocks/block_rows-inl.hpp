@@ -1,5 +1,5 @@
 // Loads rows of ggml's blocks into vectors: the factors of four rows, and codes of few bits. Multiplies codes by x of 8
-// bits. Sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
+// bits. Each sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
 #if defined(POISE_KERNELS_BLOCK_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_ROWS
 #undef POISE_KERNELS_BLOCK_ROWS
@@ -232,8 +232,8 @@ HWY_INLINE hn::Vec<CodeWords> MultiplyAddPairs(Codes codes, hn::Vec<CodeSigned> 
 #endif
 }
 
-// Returns x with its sign changed where the number is below 0. Where the number is 0, the result may be x or 0.
-// Requires: x is more than -128.
+// Returns x with its sign changed where `numbers` are below 0. Where one is 0, the result may be x or 0. Requires: x is
+// more than -128.
 HWY_INLINE hn::Vec<CodeSigned> ApplySigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3 && HWY_TARGET > HWY_AVX3
   return ChangeSigns(x, numbers);
@@ -256,7 +256,7 @@ HWY_INLINE hn::Vec<CodeInts> MultiplyAddNeighbours(hn::Vec<CodeWords> a, hn::Vec
 #if HWY_ARCH_X86
   auto none = hn::Zero(CodeInts());
   return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()),
-                                       none);  // this order is specific to x86
+                                       none);  // adds neighbours on x86 only
 #else
   const auto even = [](hn::Vec<CodeWords> words)
                         HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };

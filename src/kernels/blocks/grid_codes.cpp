@@ -175,7 +175,7 @@ struct Iq2_SType : SixteenScales<82> {
   }
   template <std::size_t kGroup, class From>
   static HWY_INLINE Codes load_points(const From& sums) {
-    constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // shifts to bits 8 and 9, for the first of two groups
+    constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // moves the high bits of the first index to bits 8 and 9
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
       const std::uint32_t high = std::uint32_t{block[66 + kGroup / 2]} << kUp;
@@ -307,7 +307,8 @@ struct Iq1_SType : GridBlock<50, 32> {
     out.template accept_scale<0>(FourFloats(), group, scale);
     out.template accept_min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
-  // Returns the codes of sixteen columns of a group. Shifts the high bits of the first index to the left by kUp.
+  // Returns the codes of sixteen columns of a group: the first ones if kUp is 8, the last ones if it is 2. kUp shifts
+  // the high bits of their first index to bits 8 to 10.
   template <unsigned kUp, class From>
   static HWY_INLINE Codes load_codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {

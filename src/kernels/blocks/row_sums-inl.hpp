@@ -23,7 +23,8 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Is the form of x with 7 bits (kBytes), or with 15.
+// Is the form of x: integers of 7 bits and a sign (kBytes), here called x of 8 bits, or of 15 bits and a sign, called x
+// of 15 bits.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 

@@ -137,7 +137,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
   }
 }
 
-// Multiplies with ScaledSums instead, for blocks of 256 codes whose Type has:
+// Multiplies rows of blocks of 256 codes by ScaledSums. Their Type has:
 //   kBytes            of a block
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too

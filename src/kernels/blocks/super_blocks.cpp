@@ -1,5 +1,5 @@
-// Multiplies by Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
-// small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
+// Multiplies by Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum if it has
+// one, are a small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
 // codec/blocks/super_blocks.cpp has the layouts.
 #include "kernels/product_kernels.hpp"
 
@@ -120,9 +120,9 @@ struct SixBitFactors {
   static constexpr float kOffset = 0;
 
   // Returns eight scales and then eight minimums. The block stores them in three times four bytes. The first four bytes
-  // have four scales, and above them two bits of each of the other four scales. The next four bytes have minimums in
-  // the same way. The last four bytes have four bits of each of the other scales, in the low halves, and of the other
-  // minimums.
+  // have four scales, and above them the highest two bits of the other four scales. The next four bytes have minimums
+  // in the same way. The last four bytes have the lowest four bits of the other scales in their low halves, and those
+  // of the other minimums in their high halves.
   template <class Into>
   static HWY_INLINE Codes load_factors(const Into& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
@@ -198,7 +198,7 @@ struct Q5_KType : SixBitFactors<176> {
     sums.template multiply32<2 * kTwo + 1>(hn::Or(GetHighHalf(first), extract_fifth<2 * kBit>(bits[0])),
                                            hn::Or(GetHighHalf(second), extract_fifth<2 * kBit>(bits[1])));
   }
-  // Returns 16 where the bit is 1.
+  // Returns 16 for each byte that has a bit with the value kBit, else 0.
   template <int kBit>
   static HWY_INLINE Codes extract_fifth(Codes bits) {
     struct Sixteens {
