@@ -124,8 +124,8 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// Returns (dtype, shape, Memory) of a capsule: its memory, or a copy if the elements are not in row-major order.
-// Marks the capsule as used, unless it copies.
+// Returns (dtype, shape, Memory) of a capsule: its memory, or a copy if the elements are not in row-major order. Marks
+// the capsule as used, in both cases. Throws BufferError for arrays that Poise cannot take, without marking it.
 py::tuple consume_capsule(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
     throw py::buffer_error("this is not a DLPack capsule, or it has been used already");

@@ -43,14 +43,16 @@ std::string make_short_repr(py::handle object);
 
 // Returns a str. Invalid bytes become lone surrogates, as in Python's file names.
 py::str make_text(std::string_view utf8);
-// Returns the bytes of a str; lone surrogates become the bytes that they stand for. Throws TypeError for other objects.
+// Returns the bytes of a str; lone surrogates become the bytes that they stand for. Throws TypeError for other objects,
+// and UnicodeEncodeError for surrogates that stand for no byte.
 std::string encode_utf8(py::handle text);
 // Returns the bytes of a name to look up; std::nullopt for other objects than str, and for texts that no file can hold.
 std::optional<std::string> parse_name(py::handle object);
 // Converts a str, bytes or os.PathLike, as Python's open() does. Throws the exceptions that open() raises.
 std::filesystem::path parse_path(py::handle object);
 
-// Converts an integer of Python or numpy, or another index. Throws TypeError for other objects.
+// Converts an integer of Python or numpy, or another object with __index__(). Throws TypeError for booleans and for
+// other objects.
 py::int_ parse_integer(std::string_view name, py::handle given);
 // Converts an integer to Number. Throws TypeError for other objects, and bad_argument for one below `least` or out of
 // range: "seed is -1, expected an integer from 0 to 18446744073709551615".

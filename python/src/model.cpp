@@ -125,9 +125,9 @@ py::list list_tensor_names(const OpenModel& owner) {
   return result;
 }
 
-// Returns all tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None).
-// All tensors of a file share one Memory: the mapping, or private pages of it. None means that the caller must read the
-// tensor separately.
+// Returns all tensors at once, for callers that need the whole file: (name, dtype or None, shape, (Memory, offset) or
+// None). All tensors of a file share one Memory: the mapping, or private pages of it. Without Memory, the caller must
+// read the tensor separately.
 py::list list_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.require_model();
   std::vector<std::pair<const Source*, py::object>> files;

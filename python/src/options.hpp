@@ -46,9 +46,10 @@ class Given {
     }
     refuse(fmt::format("one of {}", fmt::join(names, ", ")));
   }
-  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0 and less.
+  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0, for less and for other text, and TypeError
+  // for other objects.
   std::uint64_t read_size() const;
-  // Reads an integer. Throws TypeError for other objects, and bad_argument for one below `least`.
+  // Reads an integer. Throws TypeError for other objects, and bad_argument for one below `least` or beyond 64 bits.
   std::uint64_t read_whole(std::uint64_t least = 0) const { return parse_whole<std::uint64_t>(name_, value_, least); }
   std::vector<std::string> read_patterns() const {
     return read<std::vector<std::string>>("a pattern or a list of them");

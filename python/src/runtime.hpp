@@ -33,7 +33,7 @@ class PyTokenizer {
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
 
-  // Returns the first token that is spelled `piece`. Requires: no GIL.
+  // Returns the id of the first token that is spelled `piece`, or std::nullopt. Requires: no GIL.
   std::optional<TokenId> find_id(std::string_view piece) const {
     std::call_once(ids_->made, [&] {
       const std::size_t size = tokenizer_->vocabulary().size();
@@ -59,12 +59,13 @@ struct PyWeights {
   WeightsPtr weights;
 };
 
-// Converts token ids: any iterable of integers, including arrays of one dimension. Throws TypeError for other objects.
+// Converts token ids: any iterable of integers, including arrays of one dimension. Throws TypeError for other objects,
+// and bad_argument for integers that cannot be ids.
 Tokens parse_token_ids(py::handle given);
 
 // Holds a text to encode, or token ids.
 using Prompt = std::variant<std::string, Tokens>;
-// Converts a str or token ids. Throws TypeError for other objects.
+// Converts a str or token ids. Throws what encode_utf8() and parse_token_ids() throw.
 Prompt parse_prompt(py::handle given);
 
 // Each function converts a dict that has all options of its list in poise/_types.py. Throws TypeError and bad_argument.

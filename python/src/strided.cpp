@@ -102,8 +102,8 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   std::uint64_t run = 1;
   while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
     run *= elements.shape[--inner];
-  // The runs follow each other along this dimension, and the loop below covers those before it. inner > 0, since not
-  // all elements are contiguous.
+  // The runs follow each other along this dimension, and the loop below covers the dimensions before it. inner > 0,
+  // since not all elements are contiguous.
   const std::size_t outer = inner - 1;
   StridedRuns runs{
       .offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};

@@ -216,7 +216,8 @@ void set_item_function(const py::type& type) {
 
 // ---- parts ----
 
-// Returns a tuple for each part: (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest).
+// Returns a tuple for each part: (role, dtype, decoded size, path, offset, stored size, encoding, digest). Sizes are in
+// bytes; path to encoding are None if the part is not stored in a file, and digest is None if it has none.
 py::list list_tensor_parts(const Elements& elements) {
   const auto tensor = elements.hold_tensor();
   py::list result;
