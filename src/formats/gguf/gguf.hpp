@@ -62,10 +62,10 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
 Value make_attribute(const Model& model, const std::string& key, const Value& given);
 
 // Prepares an edit of a GGUF file's metadata. An existing key keeps its type, which the new value must fit. A new key
-// gets the type that llama.cpp requires, or that of its value. Other entries keep their bytes. If the new header ends
-// within the old one's padding, commit() writes the bytes that differ; else it replaces the file by a new one, to which
-// the operating system copies the tensors. Throws bad_argument for keys that place tensors, and for a part of a split
-// model other than the first; unsupported for version 1 and big-endian files.
+// gets the type that llama.cpp requires, or that of its value. Other entries keep their bytes. If the new header and
+// its padding are as long as the old ones, commit() writes the bytes that differ; else it replaces the file by a new
+// one, to which the operating system copies the tensors. Throws bad_argument for keys that place tensors, and for a
+// part of a split model other than the first; unsupported for version 1 and big-endian files.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
 // Returns warnings about every file of a model. llama.cpp rejects tensors that share an offset or are out of the
