@@ -96,7 +96,7 @@ std::vector<float> read_numbers(const Part& part) {
 // Decodes codes with the scales and zero points of their groups.
 class GroupNumbers {
  public:
-  // `index` (u32) has the group of each index along the axis; null if the elements of a group are neighbours.
+  // `index` (u32) has the group of each position along the axis; null if the elements of a group are neighbours.
   GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
     scales_ = read_numbers(scales);
@@ -142,7 +142,7 @@ class GroupNumbers {
   GroupScheme scheme_;
   std::vector<float> scales_;
   std::vector<float> zeros_;
-  std::vector<std::uint32_t> index_;  // the group of each index along the axis; empty: neighbours share a group
+  std::vector<std::uint32_t> index_;  // the group of each position along the axis; empty: neighbours share a group
   std::uint64_t stride_ = 1;
   std::uint64_t along_ = 0;
   std::uint64_t groups_along_ = 0;

@@ -21,20 +21,20 @@ std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t
 
 // Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
 // float16, with min at most and max at least 0; zero = round(-min / scale). Computed when read. The first read of a
-// group's codes computes its scale; reading scales or zeros makes a pass that computes those that are missing. They
-// stay in memory (4 bytes a group) until the last of the zeros has been read. Computing a scale throws unsupported,
-// naming tensor and index, for an element that is not finite, or too large for a float16 scale. Throws unsupported if
-// no group size fits the rows. `codes`, if not null, receives the blob of the codes. Requires:
+// group's codes computes its scale; reading scales or zeros makes a pass that computes the missing ones. Scales and
+// zero points stay in memory (4 bytes a group) until the last of the zeros has been read. Computing a scale throws
+// unsupported, naming tensor and index, for an element that is not finite, or too large for a float16 scale. Throws
+// unsupported if no group size fits the rows. `codes`, if not null, receives the blob of the codes. Requires:
 // has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // Returns the elements of a group-quantized tensor as float32, computed when read. `index` (u32) has the group of each
-// index along the axis; null if the elements of a group are neighbours. Reading throws what check_group_parts() throws,
-// and invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
+// position along the axis; null if the elements of a group are neighbours. Reading throws what check_group_parts()
+// throws, and invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
 // Reads the index that make_group_decoded_blob() takes. Throws invalid_file for a group that the tensor does not have,
-// with the place if it is known. Requires: it has an element for each index along the axis.
+// with the place if it is known. Requires: it has an element for each position along the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 // Names the layout of groups whose elements are not neighbours. indexed_groups.cpp describes the parts.

@@ -50,7 +50,8 @@ struct SparseFaults {
 };
 
 // Counts all faults of indices that validate_sparse() finds, and describes the first `most`. Throws what
-// validate_sparse() throws for the structure, and what reading the parts throws. Takes the same memory.
+// validate_sparse() throws for the structure, and what reading the parts throws. Takes as much memory as
+// validate_sparse().
 SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
 // Names a stored element: its cell in row-major numbering, and its index among the values.
