@@ -14,9 +14,9 @@
 
 namespace poise {
 
-// Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of parts that the model
-// lacks: configuration, tensors (except in Hugging Face directories) or vocabulary. Does not check tensors if the
-// configuration has faults or if has_other_tensors().
+// Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of what the model
+// lacks: configuration, tensors or vocabulary; but a Hugging Face directory needs its tensors. Does not check tensors
+// if the configuration has faults or if has_other_tensors().
 std::vector<std::string> check_consistency(const Model& model);
 
 // Returns the same faults as findings, with tensors and their places.

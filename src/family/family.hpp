@@ -75,9 +75,9 @@ struct Family {
   // Returns how the model stores its experts. Null: every checkpoint has separate ones.
   ExpertsStored (*find_experts_stored)(const Model& model) = nullptr;
   // Returns the model with its weights in the form that `reader` expects, as lazy views. With `numbers`, decodes codes
-  // whose numbers are stored in another order. std::nullopt, or null, if the weights have that form already. Throws
-  // invalid_file (without path) for tensors that do not fit each other, and unsupported for a text model of another
-  // type than the family's.
+  // whose numbers are stored in another order. std::nullopt if the weights have that form already. Null: they always
+  // have it. Throws invalid_file (without path) for tensors that do not fit each other, and unsupported for a text
+  // model of another type than the family's.
   std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
   // The token that ends a text, for models without a vocabulary; -1: none.
