@@ -112,7 +112,8 @@ class HubChecker {
 
   void add_snapshot(const fs::path& snapshot, const fs::path& repository) { add_folder(snapshot, repository, 0); }
 
-  // Adds a blob unless it was added before. `path` is the blob, or a link of a snapshot to it.
+  // Adds a blob unless it was added before. Warns if its name is not a digest. `path` is the blob, or a link of a
+  // snapshot to it.
   void add_file(const fs::path& path, const fs::path& blob) {
     const std::string name = blob.filename().string();
     const BlobName kind = classify_blob_name(name);

@@ -15,7 +15,7 @@ namespace poise {
 
 struct HubCheck {
   std::vector<Finding> findings;
-  std::size_t files = 0;  // the number of files that were compared with their digests
+  std::size_t files = 0;  // the number of files with a digest, including those that could not be read
   std::uint64_t bytes = 0;
 };
 

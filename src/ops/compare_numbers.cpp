@@ -142,7 +142,7 @@ class Differences {
   // Adds two elements that differ. `magnitude` is that of the first tensor's element, `distance` is |a - b|.
   void add(double magnitude, double distance) {
     add(magnitude);
-    // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
+    // NaN and a number count as infinitely far apart, as infinities of opposite sign are.
     if (std::isnan(distance)) distance = INFINITY;
     if (!(distance <= tolerance_)) ++result_.different;
     result_.max_absolute = std::max(result_.max_absolute, distance);

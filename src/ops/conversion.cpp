@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 8 << 10;  // the losses of this many bytes of a seekable blob are counted together
+constexpr std::size_t kBlock = 8 << 10;  // losses are counted for this many bytes together, unless the blob has a grain
 constexpr std::size_t kBestRead = 256 << 10;
 
 template <typename Loss>

@@ -172,7 +172,7 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
     lock.emplace(path);  // held from reading to writing
     roll_back(path);     // undoes an interrupted edit
   }
-  // Other parts of the model are next to the link.
+  // The model's other files are next to the link, so the link is opened.
   const ReadyEdit ready = prepare_edit(named, changes);
   EditReport report = ready.prepared->report();
   report.added = ready.prepared->added();

@@ -34,7 +34,7 @@ DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Comm
 
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks);
 
-// Only the first rank checks what does not belong to a tensor: caches of the Hub, checksums, unused bytes, code.
+// Only the first rank checks caches of the Hub, checksums, unused bytes and code.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
                     Communicator& ranks);
 

@@ -2,7 +2,8 @@
 //
 // Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses both from its first
 // numbers, and collects numbers that are far from the guessed mean: fewer than one of a hundred in most models. A piece
-// is read again if its extremes are outliers, but its guess was too large or it has too many far numbers.
+// is read again if its extremes are outliers, but its guess was too large or it has too many far numbers; if a tensor
+// can only be read from front to back, all of it is.
 #include <poise/statistics.hpp>
 
 #include <algorithm>

@@ -92,8 +92,9 @@ void set_weights(std::vector<BudgetMatrix>& matrices, std::span<const double> di
 //
 // While every step fits, no choice of the same size has a smaller sum of errors: this one minimizes error + factor *
 // bytes for the factor of the last step. After a step that does not fit, the sum exceeds the least possible one by at
-// most the gain of that step. A larger budget never has a larger sum: where the two choices first differ, the step that
-// only the larger budget has room for gains more than all later steps that the smaller one makes in fewer bytes.
+// most the error that this step would remove. A larger budget never has a larger sum: the first step that only the
+// larger budget has room for removes more error than all later steps of the smaller budget, which have fewer bytes
+// together and remove less for each.
 
 struct SizeCandidate {
   std::uint64_t bytes = 0;

@@ -18,7 +18,7 @@ struct NamedVocabulary {
 
 struct JoinedVocabulary {
   Vocabulary vocabulary;
-  // For each model, the id of each token of the result; -1: the model lacks the token.
+  // Has, for each model, its id of each token of the result; -1: the model lacks the token.
   std::vector<std::vector<TokenId>> ids;
   std::vector<std::string> notes;  // one sentence each: where the result differs from a model
 };

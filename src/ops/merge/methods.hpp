@@ -168,7 +168,8 @@ struct MergeMethod {
 
   // Returns which inner products shares() needs. Null: none.
   Products (*products)(const ParameterValues& values) = nullptr;
-  // Returns each input's share of the sum; with a base, of its difference from the base. Null: the second kind.
+  // Returns the factor of each input in the sum; with a base, the factor of its difference from the base. Null: the
+  // method is of the second kind. Throws bad_argument or unsupported if a divisor is 0.
   std::vector<double> (*shares)(const ParameterValues& values, const InnerProducts* products) = nullptr;
 
   // Returns the pruning of an input, and may read the input for that; null if the values leave the input unchanged. A

@@ -26,7 +26,7 @@ namespace poise {
 // Holds the types of a budget for matrices of floating-point numbers. Vectors, and matrices that never become blocks,
 // become f32, as in any quantization.
 struct MatrixTypes {
-  // By names in the convention of the target's readers; std::nullopt: the matrix keeps its type.
+  // Maps names in the convention of the target's readers to types; std::nullopt: the matrix keeps its type.
   std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
   std::optional<StoredType> others = {};  // for matrices that `chosen` does not list
   bool encodes_again = false;             // true if a matrix that already has its type gets new codes, too
