@@ -34,8 +34,8 @@ class BatchGenerator {
     std::string text;  // the continuation alone, cut at options.stop; empty if there is no vocabulary
   };
 
-  // Begins without texts. Each text has options.context positions. Throws bad_argument for invalid options and for
-  // options.draft.
+  // Begins without texts. Each text has options.context positions. Throws bad_argument for null, for invalid options
+  // and for options.draft; unsupported for weights without an output matrix.
   explicit BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~BatchGenerator();
   BatchGenerator(BatchGenerator&&) noexcept;

@@ -40,7 +40,7 @@ using MakeDivergenceMeasure = std::function<DivergenceMeasure(const Model& model
 // Limits the size of an output whose types Poise chooses. One of the first two fields is set.
 struct SizeBudget {
   std::optional<std::uint64_t> bytes = {};     // of all files
-  std::optional<double> bits_per_weight = {};  // of the tensors' parts, over all elements: more than 0
+  std::optional<double> bits_per_weight = {};  // the bits of all tensors' parts, divided by their elements; more than 0
   // Weighs the errors of matrices by how much they change the model's predictions for a text: measure_on_text() of
   // <poise/divergence.hpp>. Empty: a matrix in one of n layers weighs 1 / (2 n).
   MakeDivergenceMeasure divergence = {};

@@ -30,7 +30,7 @@ struct DeltaOptions {
 // Describes a tensor that the delta changes.
 struct DeltaTensor {
   std::string name;
-  std::string form;           // "sparse" or "xor", that of the tensor's first changed part; "whole"
+  std::string form;           // "whole", or the form of the first changed part: "sparse" or "xor"
   std::uint64_t changed = 0;  // elements of parts that differ; all elements if the tensor is stored whole
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;  // the size of the tensor's parts in the delta, before compression

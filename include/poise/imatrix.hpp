@@ -69,8 +69,8 @@ struct ImatrixOptions {
 Imatrix measure_imatrix(const Model& model, std::string_view text, const ImatrixOptions& options = {},
                         const Progress& progress = {}, const std::stop_token& stop = {});
 
-// Adds the sums and counts of another file, as llama-imatrix does with --in-file. Throws bad_argument, naming the
-// entry, for another number of columns or experts; `to` then stays as it was.
+// Adds the sums, counts and names of texts of another matrix, as llama-imatrix does with --in-file. Throws
+// bad_argument, naming the entry, for another number of columns or experts; `to` then stays as it was.
 void add_imatrix(Imatrix& to, const Imatrix& other);
 
 // Returns the entries in which some experts got no tokens, sorted by name.
@@ -83,7 +83,8 @@ Imatrix read_imatrix(const std::filesystem::path& path);
 
 // Writes a file of llama-imatrix: in the older format if the name ends in ".dat", else in GGUF. In the older format the
 // columns of an expert without tokens weigh 1, and entries without any tokens are left out. Throws bad_argument for an
-// existing file unless `overwrite`, and without entries; unsupported for sums beyond float32; io.
+// existing file unless `overwrite`, without entries, and for an entry whose sums are not columns of its matrices;
+// unsupported for numbers that the format cannot hold, such as sums beyond float32; io.
 void save_imatrix(const Imatrix& imatrix, const std::filesystem::path& path, bool overwrite = false);
 
 }  // namespace poise

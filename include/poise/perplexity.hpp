@@ -38,7 +38,7 @@ struct PerplexityResult {
   // the model's Q: the sum of P(t) ln(P(t) / Q(t)) over all tokens t.
   struct Comparison {
     Estimate base_perplexity;
-    Estimate ratio;  // perplexity / base_perplexity; its error is smaller than those of both, which vary together
+    Estimate ratio;  // perplexity / base_perplexity; its error is smaller, since the two perplexities vary together
     Estimate kl_mean;
     double kl_max = 0;
     Estimate same_top;  // the share of tokens for which both models predict the same best token; ties: the lower id

@@ -43,8 +43,8 @@ namespace poise {
 // the same as without a draft, bit for bit. So is the text at temperature 0, and a sampled text whose guesses come from
 // the text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
 struct DraftOptions {
-  // A faster model with the same vocabulary. Null: the guesses come from the text itself: what followed its last tokens
-  // where they occurred before.
+  // A faster model with the same vocabulary. Null: the guesses come from the text itself. They are what followed its
+  // last tokens where these occurred before.
   std::shared_ptr<const Weights> model = {};
   // The largest number of guesses at a time, 1 to 64. A pass of 15 guesses and the token before them reads the weights
   // once.
@@ -95,7 +95,7 @@ class Session {
   // options, and for a draft with another vocabulary, naming the difference; and what reading the model's blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
   // Shares weights with other sessions, even on other threads. Throws bad_argument for null, for invalid options, and
-  // for a draft with another vocabulary.
+  // for a draft with another vocabulary; unsupported for weights without an output matrix.
   explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
