@@ -100,7 +100,7 @@ inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise
 template <>
 inline constexpr std::size_t kFirstSize<poise_session_info> = offsetof(poise_session_info, hidden_size);
 
-// Returns the size that a caller gives for a struct. Throws bad_argument for a size below its first one, or above 4096.
+// Returns the size that a caller gives for a struct. Throws bad_argument for a size below kFirstSize, or above 4096.
 template <typename Struct>
 std::size_t check_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);

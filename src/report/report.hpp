@@ -17,7 +17,7 @@ struct ReportInputs {
   std::optional<Input> against;
 };
 
-// Returns the page. Throws the errors of write_report(), but ignores the options about files.
+// Returns the page. Throws the errors of write_report(). Ignores options.against and options.overwrite.
 std::string make_report(const ReportInputs& inputs, const ReportOptions& options);
 
 // Holds the data of a page. Tensors, maps and vocabulary are deflated.
