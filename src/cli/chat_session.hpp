@@ -22,7 +22,7 @@ class ChatSession {
   struct Answer {
     std::string text;
     StopReason reason = StopReason::end_of_text;
-    std::size_t left_out = 0;  // messages that no longer fit the context
+    std::size_t left_out = 0;  // messages that were dropped, since they no longer fit the context
     std::size_t fed = 0;       // tokens that had to be computed
   };
   // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless it throws

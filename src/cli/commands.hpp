@@ -105,7 +105,7 @@ struct PromptsOptions {
   bool force = false;  // replaces an output that exists
   std::size_t parallel = 8;
   RankSplit split = RankSplit::heads;         // how several ranks divide the work
-  std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
+  std::vector<std::filesystem::path> inputs;  // other files that the command reads, which the output must not replace
 };
 
 // Returns the name of the file that holds the answers until all of them are there.

@@ -40,7 +40,7 @@ std::vector<std::string> split_choices(std::string_view type) {
   for (std::size_t begin = 0; begin <= type.size();) {
     const std::size_t end = std::min(type.find('|', begin), type.size());
     const std::string_view word = type.substr(begin, end - begin);
-    const std::string_view plain = word.substr(0, word.find('['));  // zstd[:LEVEL]
+    const std::string_view plain = word.substr(0, word.find('['));  // "zstd" of "zstd[:LEVEL]"
     if (plain.empty() || plain.find_first_not_of(kPlain) != std::string_view::npos) return {};
     words.emplace_back(plain);
     begin = end + 1;

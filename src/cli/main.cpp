@@ -72,7 +72,7 @@ void print_help(const CLI::App& app, const CLI::Success& request) {
 int end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
-  return 128 + SIGPIPE;  // the signal is blocked
+  return 128 + SIGPIPE;  // reached only if the signal is blocked
 }
 
 // Raises the limit on open files: a model may have thousands of shards, and all stay open.

@@ -53,7 +53,7 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
 std::string convert_file_setting(std::string given) {
   const auto equals = given.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == given.size()) refuse("--set-file", given, "KEY=FILE");
-  const bool looks_like_text = given.compare(equals + 1, 1, "@") == 0;  // "@@" begins a text with "@"
+  const bool looks_like_text = given.compare(equals + 1, 1, "@") == 0;  // "KEY=@@..." would be a text
   return given.insert(equals + 1, looks_like_text ? "@./" : "@");
 }
 

@@ -212,7 +212,7 @@ void print_parts(const Tensor& tensor) {
 
 void write_npy(const Model& input, const Tensor& slice, const ShowArguments& options) {
   Model model;
-  model.origin = input.origin;  // so that an output that is one of its files is refused
+  model.origin = input.origin;  // so that an output that is one of the input's files is refused
   model.add(slice);
   ConvertOptions convert;
   convert.write.overwrite = options.force;
