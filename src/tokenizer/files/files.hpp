@@ -84,8 +84,8 @@ Vocabulary read_tekken(const Source& source);
 // bos_id, eos_id and pad_id are -1, because tokenizer_config.json names these tokens. Ids that the file skips become
 // unused tokens without text.
 //
-// Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, a repeated id, or an id far larger
-// than the number of tokens.
+// Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, a repeated id or text of the
+// model, an id far larger than the number of tokens, or more tokens or merges than Poise allows.
 Vocabulary read_tokenizer_json(const Source& source);
 
 // Reads merges.txt: "left right" a line, the pair that merges first on top. Skips lines that begin with #version.

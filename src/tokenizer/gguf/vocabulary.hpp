@@ -72,7 +72,7 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 bool is_found_in_prompts(std::optional<TokenType> type);
 
 // Returns true when a token for which is_found_in_prompts() is true consumes the white space to its right. GGUF does
-// not store this; most tokens of a model do if its `general_name` is Phi-3.
+// not store this: llama.cpp assumes it for most tokens of a model whose `general_name` contains Phi-3.
 bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
 // Returns the tokens of a vocabulary for which is_found_in_prompts() is true, as tokenizer.json lists "added_tokens".

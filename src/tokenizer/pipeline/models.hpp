@@ -42,7 +42,7 @@ struct ModelContext {
 };
 
 // Indexes all tokens of a pipeline except those in the model's field "added_only", which only the added tokens list.
-// Throws invalid_file. Requires: the vocabulary outlives the index.
+// Throws invalid_file unless this field is a list of ids. Requires: the vocabulary outlives the index.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Makes the model of the field "type"; models.cpp has a row for each type. Throws invalid_file and unsupported.

@@ -24,8 +24,9 @@ namespace poise {
 // or -1; these pieces get the types bos, eos and pad. Vocabulary::normalizer is "identity" if the file has no charsmap,
 // and otherwise the name that the file gives to it, or "precompiled".
 //
-// Throws invalid_file, naming the field and its offset, where SentencePiece rejects the file, too (no unknown piece, an
-// empty or repeated piece, missing byte pieces); unsupported for word and character models.
+// Throws invalid_file, naming the field and its offset, where SentencePiece rejects the file, too (for example without
+// an unknown piece, with an empty or repeated piece, or without a byte piece); unsupported for word and character
+// models.
 Vocabulary read_sentencepiece(const Source& source);
 
 // Returns the file of a vocabulary, with its normalizer and denormalizer. SentencePiece rejects the file where

@@ -13,8 +13,8 @@
 namespace poise {
 
 // Stops the encodings of this thread at the request of a stop token, while this object exists: loops over a text call
-// check(). If nobody can request a stop of the token, that of an outer EncodingStop stays in force. Requires: the token
-// outlives this.
+// check(). If nobody can request a stop of the token, the token of an outer EncodingStop stays in force. Requires: the
+// token outlives this.
 class EncodingStop {
  public:
   explicit EncodingStop(const std::stop_token& stop) : before_(current()) {

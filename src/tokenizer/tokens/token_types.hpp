@@ -28,8 +28,8 @@ std::int32_t find_token_type_number(TokenType type);
 // unchanged.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
-// Returns a token's type as ALT stores it. The token at the id of BOS, EOS or padding has the first of these types,
-// whatever its own type is, unless it is a byte token or the unknown token.
+// Returns a token's type as ALT stores it. If its id is that of BOS, EOS or padding, it has this type (the first, if it
+// is several of them), whatever its own type is, unless it is a byte token or the unknown token.
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
 // Returns the same tokens with the types that `type_of` returns for their ids.
