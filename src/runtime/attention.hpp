@@ -56,9 +56,9 @@ bool can_use_tiles(std::size_t size);
 
 // Computes one task on a matrix unit (kernels/tiles.hpp). Queries, keys, values and weights are sums of two bfloat16
 // numbers, so that the error of a product is at most 2^-15 of it. `queries` and `out` begin at the task's first token
-// and head. Returns false, without computing, if a key or value is not finite: times the weight 0 of a token that does
-// not see it, it would be NaN. The bits of a result do not depend on the task's other tokens and heads. Requires:
-// can_use_tiles(heads.size), and a matrix unit.
+// and head. Returns false, without computing, if a key or value is not finite: the product of such a number and the
+// weight 0 of a token that does not see it would be NaN. The bits of a result do not depend on the task's other tokens
+// and heads. Requires: can_use_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
 

@@ -40,7 +40,8 @@ struct ComputedText {
 bool is_session(const Model& model);
 
 // Returns the text as a model, which reads keys and values from `text`. Throws unsupported for a score that is not
-// finite; reading the model throws it for such keys and values. Requires: `text` outlives the model.
+// finite; reading the model throws unsupported for keys and values that are not finite. Requires: `text` outlives the
+// model.
 Model make_session_model(const ComputedText& text, const std::string& fingerprint);
 
 // Reads a text from a model. Throws invalid_file if the model is not a session, or one with faults; unsupported if the

@@ -1,5 +1,5 @@
 // family/decoder_plan.hpp defines the computation. Several query heads share one head of keys and values. Position i
-// sees the positions j with i - window < j <= i.
+// sees the positions j <= i; in a layer with a window, only those with i - window < j.
 #include "runtime/decoder.hpp"
 
 #include <algorithm>

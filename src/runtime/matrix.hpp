@@ -80,8 +80,8 @@ class Matrix {
 };
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. It becomes float32 in memory if there are no
-// kernels for its type, or if the part does not begin and end at multiples of find_part_step(). An empty part has the
-// whole length of the other side, and its products are zeros. Reads only the bytes of the part. Throws unsupported,
+// kernels for its type, or if the part cannot be cut out of its storage (find_part_step()). An empty part has the whole
+// length of the other side, and its products are zeros. Reads only the bytes of the part. Throws unsupported,
 // naming the tensor, for another rank and for elements that are not floating-point numbers (integers without a scale),
 // and what reading its blobs throws. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
