@@ -118,7 +118,7 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  // Requires: no more numbers than a pass has, Transformer::kMaxBatch hidden states, which MPI can count.
+  // Requires: no more numbers than a pass has (Transformer::kMaxBatch hidden states), so that an int can count them.
   void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> slices,
                        std::span<float> parts) override {
     imitate_slow_network();
