@@ -27,7 +27,7 @@ const T* get_member(const Value& object, std::string_view key) {
 class Fields {
  public:
   // Errors read "<where>: <key>: expected text", or "<where>: <object>.<key>: ..." in nested objects, and show `path`.
-  // An empty `where` leaves "<key>: expected text", where the path names the file.
+  // If `where` is empty, they read "<key>: expected text", and the path names the file.
   Fields(const Attributes& map, std::string where, std::string_view path = {})
       : map_(&map), where_(std::move(where)), path_(path) {}
 

@@ -71,8 +71,8 @@ void append_quoted(std::string& out, std::string_view text);
 
 class JsonParser;  // defined in json.cpp
 
-// Represents a value that a walk through a text has reached. The caller reads it at most once, as the kind that it must
-// have; a value that is not read is skipped. All functions throw invalid_file, with the place, for invalid JSON.
+// Represents a value that a walk through a text has reached. The caller reads it at most once, but may first try other
+// kinds; a value that is not read is skipped. All functions throw invalid_file, with the place, for invalid JSON.
 class JsonValue {
  public:
   using VisitMember = FunctionRef<void(std::string_view key, JsonValue& value)>;

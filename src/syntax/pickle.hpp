@@ -80,8 +80,8 @@ class Pickle {
   std::span<const Id> items(Id id) const;  // for a tuple, list or set; for a dict: key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;
-  // Returns true if steps after the call changed a list, set or dict among its arguments: the function saw other
-  // contents.
+  // Returns true if a step after the call changed the container, a list, set or dict among the call's arguments: the
+  // function saw other contents. Returns false for other objects.
   bool is_changed_after(Id container, Id call) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
