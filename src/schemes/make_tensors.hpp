@@ -150,7 +150,7 @@ struct EvenGroups {
   std::uint64_t size;   // gcd(wanted, columns)
   std::uint64_t times;  // the number of equal groups in a wanted one
 };
-// Requires: neither is 0.
+// Requires: neither number is 0.
 EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted);
 
 // Describes a grid of numbers, one for each block of a matrix; the blocks of the last row and column may be cut.

@@ -21,7 +21,8 @@
 
 namespace poise {
 
-// Reads the object in config.json that describes the quantization. Requires: it outlives this and does not change.
+// Reads the object in config.json that describes the quantization. Requires: the object outlives this and does not
+// change.
 class QuantizationConfig : public Fields {
  public:
   explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
@@ -48,7 +49,7 @@ class MatrixParts {
   // Maps the keys of a file's metadata to texts.
   using Texts = std::unordered_map<std::string_view, const std::string*>;
 
-  // `texts` may be null. Requires: it outlives this.
+  // `texts` may be null. Requires: model, scheme and texts outlive this.
   MatrixParts(const Model& model, std::string name, const QuantizationScheme& scheme, const Texts* texts = nullptr)
       : model_(model), name_(std::move(name)), scheme_(scheme), texts_(texts) {}
 
@@ -136,8 +137,8 @@ Model fold_matrices(Model model);
 // Returns the scheme that config.json names, if it can unfold; else null.
 const QuantizationScheme* find_reversible_scheme(const Attributes& config_json);
 
-// Returns the names by which a user's pattern may select a tensor. A part of a quantized matrix also has the names of
-// the matrix and its other parts, since all parts are needed together.
+// Returns the names by which a user's pattern may select a tensor. If config.json names a scheme that can unfold, a
+// part of a matrix also has the names of the matrix and its other parts, since all parts are needed together.
 std::vector<std::string> list_pattern_names(const Attributes& config_json, std::string_view name);
 
 // Returns true if config.json names a scheme that can unfold, and the model has no tensor that is still to be folded.

@@ -2,11 +2,11 @@
 // with its class, {"_type": "Int8Tensor", "_data": {"block_size": [1, 64], ...}, "_tensor_data_names": ["qdata", ...]}.
 // The parts of X.weight are X._weight_qdata, X._weight_scale and X._weight_zero_point:
 //
-//   class                      qdata                  scale, zero_point                  value
-//   IntxUnpackedToInt8Tensor   i8 [out, in]           [out / rows, in / columns], both   (qdata - zero_point) * scale
-//   Int8Tensor                 i8 [out, in]           the same; perhaps no zero_point    the same
-//   Float8Tensor               f8 [out, in]           the same, or one scale             qdata * scale
-//   Int4Tensor                 i8 or u8 [out, in / 2] [in / columns, out], both          code * scale + zero_point
+//   class                      qdata                    scale, zero_point                  value
+//   IntxUnpackedToInt8Tensor   i8 [out, in]             [out / rows, in / columns], both   (qdata - zero_point) * scale
+//   Int8Tensor                 i8 [out, in]             the same; perhaps no zero_point    the same
+//   Float8Tensor               f8 [out, in]             the same, or one scale             qdata * scale
+//   Int4Tensor                 i8 or u8 [out, in / 2]   [in / columns, out], both          code * scale + zero_point
 //
 // [rows, columns] is block_size. A byte of Int4Tensor has two signed codes, the even one in the low half. A zero point
 // of 8 - zero_point / scale is equivalent for code + 8, except for float32 rounding.
