@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// Edits the beginning of a file. If the new header is as long as the old one, overwrites it from the first byte that
-// differs to the last one. Otherwise writes the header to a new file, and copies the data there.
+// Edits the beginning of a file. If the new header is as long as the old one, overwrites its bytes from the first to
+// the last that differs. Otherwise writes the header to a new file, and copies the data there.
 class EditedBeginning : public PreparedEdit {
  public:
   // Requires: the data begin at `old_data` in the input.
@@ -30,7 +30,7 @@ class EditedBeginning : public PreparedEdit {
 
  private:
   bool is_in_place() const;
-  // Returns the new header from its first byte that differs from the file to its last one; empty if none differs.
+  // Returns the new header's bytes from the first to the last that differs from the file; empty if none differs.
   std::span<const std::byte> find_changed_bytes() const;
 
   Input input_;

@@ -222,7 +222,8 @@ bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 // Returns the result of Format::find_content_digest of the model's original format; std::nullopt if it has none.
 std::optional<std::string> find_content_digest(const Model& model);
 
-// Calls Format::complete_card of the model's original format, for a file of the target.
+// Calls Format::complete_card of the model's original format if files of the target have a whole card
+// (Format::has_whole_card).
 void complete_card(const Model& model, const Format& target, Card& card);
 
 // Returns the result of the first Format::name_unknown_type; the spelling itself if no format has this function.

@@ -20,12 +20,14 @@ class Losses {
   void note_if(bool lost, std::string_view what) {
     if (lost) note(what);
   }
-  // Adds a sentence such as "alt cannot hold 4 attributes (a, b, c, d)"; adds none if there are no names.
+  // Adds a sentence such as "alt cannot hold 4 attributes (a, b, c, d)"; adds none if there are no names. `owner`
+  // follows the noun: " of config.json".
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view owner = {});
   // Adds a whole sentence.
   void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // Each function adds a sentence if the model has these parts. Call them for formats that lack them.
+  // Each function adds a sentence if the model has these parts. Call them for formats that lack them. `instead` ends
+  // the sentence about the vocabulary: from where programs take it.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);

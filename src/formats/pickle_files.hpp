@@ -29,8 +29,8 @@ struct PickleFile {
   std::string name;         // the name of the file or member; programs decide by its ending whether it is a pickle
   std::string path;         // Finding::path
   std::string prefix = {};  // the beginning of messages, such as "evil.pkl: " in an archive
-  std::optional<std::uint64_t> begin;        // where the bytes are in the file; std::nullopt if they are decoded
-  std::optional<std::uint64_t> header = {};  // Finding::offset of decoded bytes
+  std::optional<std::uint64_t> begin;  // their offset in the file; std::nullopt if it has them only in another form
+  std::optional<std::uint64_t> header = {};  // Finding::offset if `begin` is std::nullopt
 };
 
 // Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of

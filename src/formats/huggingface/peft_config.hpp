@@ -53,7 +53,7 @@ class PeftConfig {
   // alpha / rank, or alpha / sqrt(rank) with use_rslora.
   std::uint64_t find_rank(std::string_view module) const;
   double find_factor(std::string_view module) const;
-  // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.
+  // Returns true if PEFT would adapt the module; std::nullopt if target_modules is missing, faulty or "all-linear".
   std::optional<bool> is_target(std::string_view module) const;
 
  private:

@@ -26,12 +26,12 @@ struct Rest {
 };
 
 // Passes the tensors to `add_tensor`, in the pickle's order. Their names are the keys of nested dicts and lists, joined
-// by dots. If a dict under "state_dict", "model", "module" or "model_state_dict" has all the tensors, names begin with
-// its own keys. Other objects become attributes. Findings are errors for functions and classes that no checkpoint
-// needs, and warnings for objects that are left out. Continues after a tensor that is faulty or not supported, up to
-// the limit of Rest::faults. Throws invalid_file, and unsupported, for example if an object of a class that no
-// checkpoint needs contains tensors (the message names the class). Adds name and offset of the tensor to errors of
-// `add_tensor`.
+// by dots; an only tensor, outside of these, is called "tensor". If a dict under "state_dict", "model", "module" or
+// "model_state_dict" has all the tensors, names begin with its own keys. Other objects become attributes. Findings are
+// errors for functions and classes that no checkpoint needs, and warnings for objects that are left out. Continues
+// after a tensor that is faulty or not supported, up to the limit of Rest::faults. Throws invalid_file, and
+// unsupported, for example if an object of a class that no checkpoint needs contains tensors (the message names the
+// class). Adds name and offset of the tensor to errors of `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
                   FunctionRef<void(Tensor)> add_tensor);
 
