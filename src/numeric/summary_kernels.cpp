@@ -27,14 +27,14 @@ namespace poise {
 
 inline constexpr std::size_t kPrefetchedBytes = 1024;  // how far the loop prefetches
 
-// Holds sums over the finite numbers of a run.
+// Holds sums over finite numbers.
 struct FloatSums {
   std::uint64_t count = 0;
   double distances = 0;  // the sum of the distances from the center
   double squares = 0;    // the sum of the squares of the distances
 };
 
-// Holds the sum of the squares of the first `count` numbers of a run.
+// Holds the sum of the squares of the first `count` numbers of an array.
 struct SquareSum {
   std::size_t count = 0;
   float squares = 0;

@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Describes the finite numbers of a run. Their mean is mean * 2^exponent; the sum of their squared distances from the
-// mean is squares * 4^exponent. The exponent is 0 unless squares of the numbers might overflow or underflow float64.
+// Describes some finite numbers. Their mean is mean * 2^exponent; the sum of their squared distances from the mean is
+// squares * 4^exponent. The exponent is 0 unless squares of the numbers might overflow or underflow float64.
 struct Moments {
   std::uint64_t count = 0;
   double mean = 0;
