@@ -20,7 +20,7 @@ struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;
   std::size_t row_length = 0;  // a multiple of the type's elements
-  // Weights of squared errors [row_length], finite and not negative. Null: ggml's own rule.
+  // Weights of squared errors [row_length], finite and not negative. Null: ggml's rule without an importance.
   const float* importance = nullptr;
 };
 

@@ -50,7 +50,7 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
 constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
 
 // Refers to losses, lane by lane, because a struct cannot hold vectors of SVE. A Coder adds squares in units of
-// delta^2, because they might overflow float32.
+// delta^2, because squares of the numbers themselves might overflow float32.
 struct Losses {
   hn::Vec<Floats>&worst, &errors, &values;
 

@@ -33,7 +33,7 @@ struct GridKind {
   float mean_factor;        // multiplies the mean square, in weights of errors
   float plain_mean_factor;  // multiplies that product, in weights without an importance
   bool plain_is_one;        // weights without an importance are those of an importance of 1
-  float least;              // groups without a number of this size have the scale 0
+  float least;              // groups with only smaller numbers have the scale 0
   float correction;         // multiplies the block's factor
   bool clears_codes;        // if all scales of a block are 0
 };
@@ -320,7 +320,8 @@ HWY_INLINE Codes JoinScales(const Block& block, std::size_t i) {
   return hn::Or(block.get_scale_code(2 * i), hn::ShiftLeft<4>(block.get_scale_code(2 * i + 1)));
 }
 
-// Returns byte i of the high bits of indices: kBits bits, those above the lowest eight, of each of 8 / kBits indices.
+// Returns byte i of the high bits of indices. A byte has the kBits bits above the lowest eight of each of 8 / kBits
+// indices.
 template <int kBits, typename Block>
 HWY_INLINE Codes JoinHighBits(const Block& block, std::size_t i) {
   constexpr std::size_t kCount = 8 / kBits;

@@ -148,7 +148,7 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Returns an eighth with the sign of bit 3.
+// Returns an eighth, negative if bit 3 is set.
 HWY_INLINE float GetSignedEighth(std::size_t bits) {
   return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28);
 }

@@ -48,8 +48,8 @@ class ScaledRows {
 // Marks a point whose place (rounded coordinates) was not in the grid.
 constexpr std::uint32_t kOffGrid = 1U << 31;
 
-// Holds the numbers that the levels of a coordinate stand for. Three levels are here twice: a lookup uses three bits,
-// but these levels have two bits in a word.
+// Holds the numbers that the levels of a coordinate stand for. A grid of three levels has them twice, at 0 to 2 and 4
+// to 6, because a lookup uses three bits of a word, but such a level has only two.
 using LevelNumbers = std::array<float, 8>;
 
 template <int kLevels>
