@@ -38,7 +38,7 @@ struct EightBits {
   }
 };
 
-// Describes words of codes of four bits, which begin kStep bits apart.
+// Describes words of codes of four bits. The codes of a word begin kStep bits apart.
 template <bool kSigned, int kStep>
 struct FourBits {
   static constexpr std::size_t kPlanes = 16 / kStep;

@@ -283,14 +283,15 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
     twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
   }
-  // Adds the products of 32 codes with the kAt-th factor. Requires: each is at most 64.
+  // Adds the products of 32 codes with the kAt-th factor. Requires: each code is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
     add32<kAt>([&](std::size_t t) HWY_ATTR {
       return hn::Add(this->multiply_pairs(t, first, 2 * kAt), this->multiply_pairs(t, second, 2 * kAt + 1));
     });
   }
-  // Adds the products of sixteen codes with factor 2 * kAt, and of sixteen with the next. Requires: each is at most 64.
+  // Adds the products of sixteen codes with factor 2 * kAt, and of sixteen with the next. Requires: each code is at
+  // most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, first, 2 * kAt); },

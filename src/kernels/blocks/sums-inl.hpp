@@ -141,7 +141,8 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
 //   kBytes            of a block
 //   kNumber           the offset of the float16 number that multiplies its scales
 //   kUnit             a power of two that multiplies the scales, too
-//   kOffset           subtracted from each code, if each sixteen columns have a factor; add_products() does not do that
+//   kOffset           the number to subtract from each code, which add_products() does not do. Types with factors for
+//                     32 columns have 0.
 //   kHasMins          true if minimums are subtracted: sum_mins() returns them times sums of x, kMin is the offset of
 //                     the float16 number that multiplies them
 //   load_factors()    returns sixteen scales and minimums of each row, as bytes

@@ -186,8 +186,8 @@ struct Q5_KType : SixBitFactors<176> {
   }
 
  private:
-  // Adds the products of groups 2 * kTwo and 2 * kTwo + 1. A byte at 48 and after has four bits each for two codes; two
-  // bits of a byte of `bits` are their fifth bits.
+  // Adds the products of groups 2 * kTwo and 2 * kTwo + 1. Each byte from 48 on has four bits of each of two codes; two
+  // bits of the same byte of `bits` are their fifth bits.
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
