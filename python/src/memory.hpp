@@ -34,7 +34,8 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
 // with the GIL. Throws the exception that requesting them raises.
 BlobPtr borrow_buffer(py::handle object);
 
-// Keeps the buffer that was loaded last for the loading blobs of a model, so that reading it again does not load it.
+// Keeps the buffer that was loaded last for the loading blobs of a model, so that reading it again does not load it
+// again.
 struct LoadedBuffers {
   std::mutex mutex;
   BlobPtr newest;

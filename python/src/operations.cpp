@@ -1,5 +1,5 @@
-// Operations on whole files: convert, save, plan, verify, hash, stats, report, diff, edit. Options are a dict with
-// keywords of Python's functions; reports are dicts.
+// Operations on files and models: convert, save, plan, verify, hash, stats, report, diff, edit, quantize. Most take
+// their options as a dict with keywords of Python's functions, and return a report as a dict.
 #include <algorithm>
 #include <array>
 #include <iterator>
