@@ -93,7 +93,7 @@ poise::Shape copy_shape(const uint64_t* dims, size_t rank) {
   return {given.begin(), given.end()};
 }
 
-// Reads the caller's numbers, which it borrows during a call.
+// Borrows the caller's numbers as the bytes of a blob, during a call.
 class BorrowedNumbers final : public poise::Blob {
  public:
   explicit BorrowedNumbers(std::span<const std::byte> bytes) : bytes_(bytes) {}
