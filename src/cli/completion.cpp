@@ -100,8 +100,9 @@ std::string shorten_description(std::string_view text) {
   return std::string(text.substr(0, std::min(text.find_first_of(";.("), text.find(": "))));
 }
 
-// Quotes text for the three shells. Text in '...' has no special characters; for a quotation mark, the quotes end, an
-// escaped one follows, and they begin again.
+// Quotes text for the three shells. Text in '...' has no special characters, except that fish reads backslashes, which
+// the texts for fish do not have. For a quotation mark, the quotes end, an escaped mark follows, and the quotes begin
+// again.
 std::string quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
