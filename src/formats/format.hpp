@@ -52,10 +52,10 @@ struct MetadataKey {
 
 // Holds the sizes of a file to be written, computed from headers alone.
 struct FilePlan {
-  // The bytes of each tensor's parts before compression, in the model's order, as a reader of the file will find them.
-  // Empty if the file will hold none of the tensors.
+  // Has the number of bytes of each tensor's parts before compression, in the model's order, as a reader of the file
+  // will find them. It is empty if the file will hold none of the tensors.
   std::vector<std::uint64_t> tensor_bytes;
-  // The size of all files; std::nullopt if it depends on the tensors' bytes.
+  // Has the size of all files together; std::nullopt if it depends on the values of the tensors' bytes.
   std::optional<std::uint64_t> bytes;
   bool exact = true;  // false: `bytes` is an upper bound
 };
@@ -123,7 +123,7 @@ class PreparedEdit {
 
 struct Format {
   FormatInfo info;  // formats() fills in what can be read and written
-  // Other extensions of its files, each with its dot.
+  // Lists the extensions of its files besides info.extension, each with its dot.
   std::span<const std::string_view> extensions = {};
   HonouredOptions options = {};
   // If this is false, a conversion makes bf16 tensors f32, unless the user names another type.
@@ -180,7 +180,7 @@ struct Format {
   // much memory.
   std::vector<MetadataKey> (*list_keys)(const Input& input) = nullptr;
 
-  // The format's files in Hugging Face directories; std::nullopt: it has none there.
+  // Describes the format's files in Hugging Face directories; std::nullopt: it has none there.
   std::optional<WeightFiles> weight_files = {};
 
   // The functions below are about models and tensors of any format. Each may be null.

@@ -12,7 +12,7 @@ FilePlan plan(const Model& model, const WriteOptions& options);
 void write(const Model& model, Output& output, const WriteOptions& options);
 std::vector<std::string> list_losses(const Model& model, const WriteOptions& options);
 
-// The older format of torch.save(), before version 1.6 (or with _use_new_zipfile_serialization=False):
+// Before version 1.6, or with _use_new_zipfile_serialization=False, torch.save() writes the older format:
 //
 //   five pickles     a magic number; 1001, the version; sizes of the machine's types; the objects, in which
 //                    storages are persistent objects; a list of the storages' keys

@@ -112,7 +112,7 @@ inline const ElementType* find_type(DType dtype) {
   return row == kElementTypes.end() || !row->is_known() ? nullptr : row;
 }
 
-// The layout of a safetensors file:
+// A safetensors file has this layout:
 //
 //   u64            length N of the header
 //   N bytes        white space, and JSON: {"__metadata__": {text: text}?,
