@@ -89,7 +89,8 @@ struct QuantizationScheme {
   // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
   void (*require_known_variant)(const QuantizationConfig& config) = nullptr;
 
-  // The suffix of a tensor that every matrix of the scheme has. `holds` rejects other matrices with such a tensor.
+  // Every matrix of the scheme has a tensor with this suffix. `holds` rejects matrices of other schemes that also have
+  // one.
   std::string_view marker;
   std::span<const std::string_view> parts;  // suffixes of the other tensors that fold() reads
   std::span<const std::string_view> left_out =
