@@ -51,7 +51,7 @@ struct BlockType {
   std::string_view fallback = {};
 
   // True: llama-quantize refuses the type for matrices without an importance, except for the embedding and the output
-  // matrix (its tensor_requires_imatrix()). Without it, types of a few bits lose the weights that matter.
+  // matrix (its tensor_requires_imatrix()). Without an importance, types of a few bits lose the weights that matter.
   bool needs_importance = false;
 
   // False: encode() ignores the importance, because the scale depends only on the largest numbers of a block.

@@ -58,8 +58,8 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t factors[16];
   HWY_ALIGN float scales[16];
   for (; count > 0; --count, block += 110, out += kElements) {
-    // Eight bytes hold the low four bits of factors 0 to 7 and 8 to 15; each of the next four bytes holds the high two
-    // bits of four factors.
+    // Byte i of eight holds the low four bits of factors i and 8 + i. Byte i of the next four holds the high two bits
+    // of factors i, 4 + i, 8 + i and 12 + i.
     const auto low = load_le<std::uint64_t>(block + 96);
     const auto top = load_le<std::uint32_t>(block + 104);
     const std::uint64_t tops[2] = {(top & 0x03030303U) | std::uint64_t{top >> 2 & 0x03030303U} << 32,
