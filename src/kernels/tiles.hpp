@@ -74,7 +74,7 @@ struct TileBlock {
   std::size_t step = 0;     // numbers from the x of a group to that of the next
   std::size_t columns = 0;  // a multiple of kTileColumns
   bool is_first = false;    // the sums are set, not added to
-  // The numbers from one row's sums to the next row's, and from one group's sums to the next group's.
+  // The distances, in numbers, from one row's sums to the next row's, and from one group's sums to the next group's.
   std::size_t row_step = kTileTokens;
   std::size_t group_step = kTileSums;
 };
