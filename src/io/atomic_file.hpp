@@ -76,7 +76,7 @@ class AtomicFile final : public Sink {
   bool committed_ = false;
   bool is_new_ = false;
   std::uint64_t handed_over_ = 0;  // how many bytes from the beginning the disk has begun to write
-  std::uint64_t unwritten_ = 0;    // how many bytes follow these
+  std::uint64_t unwritten_ = 0;    // how many bytes have been written after these
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };

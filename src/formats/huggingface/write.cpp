@@ -333,7 +333,7 @@ class Directory {
   }
 
   const Model& model_;
-  std::optional<UnfoldedModel> unfolded_;  // if some of the model's tensors are groups of codes
+  std::optional<UnfoldedModel> unfolded_;  // the model with parts of its groups; std::nullopt: no groups to unfold
   std::vector<TokenizerFile> texts_;
   std::vector<DirectoryFile> copies_;  // files of the input that the model has not changed
   std::vector<std::string> losses_;    // what is lost of attributes and vocabulary

@@ -63,7 +63,7 @@ class Names {
 struct Entry {
   Names::Name name;
   std::uint32_t position = 0;  // the offset of the description in the file
-  std::uint64_t begin = 0;     // the offset of the data behind the header
+  std::uint64_t begin = 0;     // the offset of the tensor's data, counted from the header's end
   Shape shape;
   std::uint8_t type = 0;  // the row of kElementTypes
 
