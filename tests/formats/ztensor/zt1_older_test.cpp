@@ -73,7 +73,9 @@ TEST(Zt0, TheEmptyFileHas17Bytes) { EXPECT_EQ(read("ZTEN0001" + hex("80 01 00 00
 TEST(Zt0, CannotBeEdited) {
   const support::TemporaryDirectory directory;
   support::put(directory / "x.zt", file_0_1(hex("00 00 80 3f 00 00 00 c0"), {entry_0_1()}));
-  EXPECT_THAT(support::message_of([&] { edit(directory / "x.zt", {.set = {{"note", "x"}}}); }),
+  EXPECT_THAT(support::message_of([&] {
+                edit(directory / "x.zt", {.set = {{"note", "x"}}});
+              }),
               HasSubstr("can be read, but not edited"));
 }
 
