@@ -101,6 +101,15 @@ POISE_ENDS_WITH(poise_session_info, layers);
 POISE_ENDS_WITH(poise_generate_options, stop_count);
 POISE_ENDS_WITH(poise_generation, last);
 POISE_ENDS_WITH(poise_finished_text, reserved);
+POISE_ENDS_WITH(poise_extract_lora_options, dry_run);
+POISE_ENDS_WITH(poise_lora_report, details);
+POISE_ENDS_WITH(poise_convert_lora_options, reserved);
+POISE_ENDS_WITH(poise_delta_options, reserved);
+POISE_ENDS_WITH(poise_delta_report, details);
+POISE_ENDS_WITH(poise_imatrix_options, reserved);
+POISE_ENDS_WITH(poise_imatrix_report, details);
+POISE_ENDS_WITH(poise_fetch_options, reserved);
+POISE_ENDS_WITH(poise_fetch_report, bytes_kept);
 #undef POISE_ENDS_WITH
 
 }  // namespace

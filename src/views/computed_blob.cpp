@@ -11,7 +11,7 @@ namespace {
 
 bool has_infinity(const Part& part) {
   const bool may_have = is_floating(part.dtype) && info(part.dtype).bits >= 8;
-  return may_have && has_number(part, [](float number) { return std::isinf(number); });
+  return may_have && has_number(part, [](double number) { return std::isinf(number); });
 }
 
 class FunctionBlob final : public FloatBlob {
@@ -79,14 +79,22 @@ BlobPtr make_float_blob(std::uint64_t elements, BlobPtr data, std::vector<BlobPt
   return std::make_shared<FunctionBlob>(elements, std::move(data), std::move(kept), std::move(compute));
 }
 
-bool has_number(const Part& part, bool (*is_wanted)(float)) {
+bool has_number(const Part& part, bool (*is_wanted)(double)) {
   const auto stream = part.blob->stream();
   std::vector<std::byte> bytes(stream->best_read());
   std::vector<float> numbers;
-  while (const std::size_t count = stream->read(bytes)) {
-    numbers.resize(count / (info(part.dtype).bits / 8));
+  const std::size_t width = info(part.dtype).bits / 8;
+  while (const std::size_t read = stream->read(bytes)) {
+    const std::size_t count = read / width;
+    if (part.dtype == DType::f64) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (is_wanted(load_le<double>(bytes.data() + i * width))) return true;
+      }
+      continue;
+    }
+    numbers.resize(count);
     widen(part.dtype, bytes.data(), numbers);
-    if (std::ranges::any_of(numbers, is_wanted)) return true;
+    if (std::ranges::any_of(numbers, [&](float number) { return is_wanted(static_cast<double>(number)); })) return true;
   }
   return false;
 }

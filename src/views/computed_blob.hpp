@@ -133,7 +133,7 @@ using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 
 // Returns true if a number of the part passes the test. Stops reading soon after the first such number. Requires:
 // floating-point numbers of whole bytes.
-bool has_number(const Part& part, bool (*is_wanted)(float));
+bool has_number(const Part& part, bool (*is_wanted)(double));
 
 // Returns the same numbers, and checks that none is infinite unless a number of the inputs is. Reading throws
 // unsupported, "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of

@@ -73,9 +73,10 @@ BlobPtr make_elements(const Tensor& tensor) {
 // Returns true if a number of the part is so large that its product with another number, or with a code, may overflow
 // float32.
 bool has_enormous_numbers(const Part& part) {
-  constexpr float kEnormous = 1e12F;
-  const bool may_have = part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;
-  return may_have && has_number(part, [](float number) { return std::abs(number) > kEnormous; });
+  constexpr double kEnormous = 1e12;
+  const bool may_have =
+      part.dtype == DType::f64 || part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;
+  return may_have && has_number(part, [](double number) { return std::abs(number) > kEnormous; });
 }
 
 // Returns the elements as float32. Throws unsupported if Poise cannot decode them.

@@ -146,6 +146,16 @@ TEST(IndexedGroups, EachColumnNamesItsGroup) {
   EXPECT_THAT(refusal(kIndexed, {2, 4}, groups_of(3), {data, scales, zeros}), HasSubstr("3 does not divide the 4"));
 }
 
+// A scale that float32 cannot hold is finite, so that its products are not infinite numbers of the file.
+TEST(IndexedGroups, AScaleBeyondFloat32IsRefused) {
+  const auto data = part<std::uint8_t>("data", DType::u8, {0x21, 0x43});
+  const auto zeros = part<std::uint8_t>("zeros", DType::u8, {0, 0});
+  const auto index = part<std::uint32_t>("group_index", DType::u32, {0, 0, 1, 1});
+  EXPECT_THAT(
+      refusal(kIndexed, {1, 4}, groups_of(2), {data, part<double>("scales", DType::f64, {1, 1e300}), zeros, index}),
+      HasSubstr("tensor w: element 2 is too large for f32"));
+}
+
 TEST(IndexedGroups, SortedColumnsAreInGroupsOfNeighbours) {
   const auto data = part<std::uint8_t>("data", DType::u8, {0x21, 0x43, 0x65, 0x87});
   const auto scales = part<float>("scales", DType::f32, {1, 10, 2, 20});
