@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// Returns true for a text that begins as a URL does: letters and "://".
+// Returns true for a text that begins as a URL does: a scheme of two or more characters, then "://".
 bool is_url(std::string_view text);
 
 // Opens a URL for open() of <poise/format.hpp>: a file by http:// or https://, a repository, or a file in one, by
