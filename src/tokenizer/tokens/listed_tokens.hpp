@@ -1,5 +1,5 @@
 // Reads tokens that files other than the vocabulary list: tokenizer_config.json ("added_tokens_decoder") and
-// added_tokens.json of older directories. These two and special_tokens_map.json also state which are special.
+// added_tokens.json of older directories. tokenizer_config.json and special_tokens_map.json also name the special ones.
 #pragma once
 
 #include <array>
