@@ -1,4 +1,4 @@
-// Writes the zip archive that torch.load(weights_only=True) loads: an OrderedDict of tensors.
+// Writes the zip archive that torch.load(weights_only=True) loads: an OrderedDict of tensors. Reads the older format.
 #pragma once
 
 #include <poise/source.hpp>
@@ -14,8 +14,8 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions& opt
 
 // Before version 1.6, or with _use_new_zipfile_serialization=False, torch.save() writes the older format:
 //
-//   five pickles     a magic number; 1001, the version; sizes of the machine's types; the objects, in which
-//                    storages are persistent objects; a list of the storages' keys
+//   five pickles     a magic number; 1001, the version; the machine's byte order and sizes of types; the objects,
+//                    in which storages are persistent objects; a list of the storages' keys
 //   for each key     i64 count of elements, then their bytes
 
 // Returns true if the first bytes of a file are those of the magic number, in a pickle of any protocol.
