@@ -83,10 +83,10 @@ BlobPtr densify(const Tensor& tensor);
 // two (f8_e8m0), and, for csr, all but matrices. Throws unsupported for elements of less than a byte. Reads no data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
-// Returns a dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. Returns
-// std::nullopt when may_become_sparse() is false, or when the share of its elements that are zero is below
-// `least_zeros` (0 to 1). An element is zero when all of its bits are. Reads the data once, and again for csr if the
-// result is sparse. Throws unsupported for elements of less than a byte.
+// Returns a dense tensor as csr or coo with u64 indices. Returns std::nullopt when may_become_sparse() is false, or
+// when the share of its elements that are zero is below `least_zeros` (0 to 1). An element is zero when all of its bits
+// are. Reads the data once, and again for csr if the result is sparse. Reading the result's values and indices reads
+// the data again. Throws unsupported for elements of less than a byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

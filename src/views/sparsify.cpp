@@ -1,5 +1,5 @@
-// Converts dense tensors to sparse ones: one pass counts the nonzero elements of each block, and reading the parts
-// finds them again. Sorts the columns of sparse rows.
+// Converts dense tensors to sparse ones. One pass counts the nonzero elements of each block; each read of values
+// or indices looks for them in the blocks that it needs. Sorts the columns of sparse rows.
 #include <algorithm>
 #include <functional>
 #include <memory>
