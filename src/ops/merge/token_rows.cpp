@@ -62,7 +62,7 @@ const Model* find_source(const MergeRecipe& recipe, const TokenRows::Models& mod
                                     list_names(paths), shorten(named, 60)));
 }
 
-// Returns the number of tokens, without unused ones at the end that only pad rows.
+// Counts the tokens up to the last one that is in use or has a special id. Later ones only pad matrices.
 std::size_t count_tokens_before_padding(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused && !is_special_id(vocabulary, size - 1)) --size;

@@ -28,7 +28,7 @@ constexpr std::string_view kSize = "vocab_size";
 constexpr std::string_view kDropRows = "drop_rows";
 constexpr std::size_t kMostSpecial = 8;  // the most tokens that a message lists
 
-// Counts the tokens, without unused ones at the end that only pad rows.
+// Counts the tokens up to the last one that is in use. Later ones only pad matrices.
 std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused) --size;
