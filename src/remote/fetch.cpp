@@ -117,7 +117,7 @@ class Fetch {
       }
     }
     if (files_.empty()) throw Error(ErrorKind::not_found, "the repository has no such file", url_);
-    // Refuses a target that is not a regular file now, not after the whole file has arrived.
+    // Before anything is fetched, refuses targets that are not regular files.
     for (const FetchedFile& file : files_) {
       struct stat status {};
       if (::lstat(file.target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))

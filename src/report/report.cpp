@@ -120,7 +120,8 @@ class Report {
     return report;
   }
 
-  // Reads the numbers of the listed tensors whose names are those of tensors in the batch.
+  // Reads the numbers of those tensors in the batch that the page lists. Finds them by name, because verify_input()
+  // opens a model of its own.
   void read_batch(std::span<const Tensor* const> batch) {
     std::vector<const Tensor*> own;
     for (const Tensor* tensor : batch) {

@@ -24,7 +24,7 @@ using Words = hn::RebindToUnsigned<Floats>;
 class ScaledRows {
  public:
   explicit ScaledRows(const BlockRows& rows) : rows_(rows) {
-    constexpr int kUsual = 40;  // binary digits before or behind the point
+    constexpr int kUsual = 40;  // weights stay as they are if the largest is from 2^-40 to below 2^41
     if (rows.importance == nullptr || rows.row_length == 0) return;
     const std::span<const float> weights(rows.importance, rows.row_length);
     const float largest = *std::max_element(weights.begin(), weights.end());
