@@ -121,7 +121,7 @@ Products choose_stock_products(const ParameterValues& values) {
   return values.get("filter_wise") == 0 ? Products::whole : Products::by_rows;
 }
 
-// Returns t / n with t = n c / (1 + (n - 1) c). c is the mean cosine of two differences.
+// Returns t / n for each model, with t = n c / (1 + (n - 1) c). c is the mean cosine over all pairs of differences.
 std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProducts* products) {
   constexpr double kLeastNorms = 1e-6;
   const std::size_t count = products->size();
