@@ -147,10 +147,11 @@ struct Transformed {
   std::optional<BudgetChoice> budget;  // set by the caller, if a budget chose types
 };
 
-// Stores weights as the readers of the target expect them (Family::convert_weights()). A matrix of a reversible
-// quantization scheme becomes its parts if the target does not hold its layout. With `numbers`, codes become numbers if
-// a later cast could not decode them. Returns std::nullopt if the model stays as it is. Throws what
-// Family::convert_weights() throws.
+// Stores weights as the readers of the target expect them (Family::convert_weights()), and a tied output as a tensor if
+// they require one. A matrix of a reversible quantization scheme becomes its parts if the target does not hold its
+// layout. For GGUF, and with `numbers`, parts become a matrix instead. With `numbers`, codes become numbers if a later
+// cast could not decode them. Returns std::nullopt if the model stays as it is. Throws what Family::convert_weights()
+// and fold_remaining_parts() throw.
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Applies all steps. `merged` has the types for matrices that adapters changed, if no other type is asked for; null:
