@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the low nibbles as numbers from -8 to 7.
+// Converts nibbles from 0 to 15 to the signed numbers that they stand for, from -8 to 7.
 template <typename Nibbles>
 HWY_INLINE auto SignExtend(Nibbles nibbles) {
   const hn::Rebind<std::uint8_t, Floats> codes;

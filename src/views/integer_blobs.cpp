@@ -34,7 +34,7 @@ void reverse_each_number(std::span<std::byte> bytes, unsigned width) {
   }
 }
 
-// Streams numbers with their bytes reversed, for blobs that can only be streamed.
+// Streams numbers with their bytes reversed. Blobs that are not seekable need it.
 class SwappedStream final : public BlobStream {
  public:
   SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width)

@@ -297,8 +297,8 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, first, 2 * kAt); },
                    [&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, second, 2 * kAt + 1); });
   }
-  // Each function adds sums that the caller has computed for each token: sums of four products for the kAt-th factor,
-  // or sums of two products for each of two factors.
+  // Each function multiplies the sums that its arguments return for a token by factors, and adds the results: sums of
+  // four products by the kAt-th factor, or sums of two products by factor 2 * kAt, and of two by the next.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
     const auto factor = load_factor<kAt>();
