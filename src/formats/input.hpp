@@ -44,8 +44,8 @@ MemberNames list_member_names(const Input& input, ContainerKind kind);
 // format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
 void refuse_non_model(const Input& input);
 
-// Throws what refuse_non_model(Input) throws about the one of the `opened` files that `error` names. Does nothing if
-// there is none, or if a format recognizes it.
+// Calls refuse_non_model(Input) for the file that `error` is about, if it is among the `opened` ones and no format
+// recognizes it.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
 // Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format` is the format of

@@ -327,7 +327,7 @@ Text escape_markup(Budget& budget, const Text& text) {
   return out;
 }
 
-// Both kinds of formatting use Python's format specifications.
+// The functions below apply a FormatSpec, for `text % values` as well as for text.format(...).
 
 namespace {
 

@@ -1,5 +1,4 @@
-// Makes the page of write_report() from inputs that may be streams: the page's data, and its markup, style and script
-// around them.
+// Makes the page of write_report(): its data, with markup, style and script around them. The inputs may be streams.
 #pragma once
 
 #include <optional>

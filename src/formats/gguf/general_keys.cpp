@@ -155,8 +155,8 @@ class GeneralWriter {
   }
 
   // Writes names, version, size and description. Each comes from the front matter, or else from the name in
-  // config.json, or else from the name of the directory or file. But the description comes only from the front matter,
-  // and a size that all lack follows from the number of parameters.
+  // config.json, or else from the name of the directory or file. The description comes only from the front matter. If
+  // none of them states the size, it follows from the number of parameters.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
