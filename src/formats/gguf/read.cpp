@@ -195,7 +195,8 @@ class TensorAdder {
     return true;
   }
 
-  const BlockType* find_readable_blocks(const TensorInfo& info) const {
+  // Returns the tensor's block type; null if Poise cannot read it, or cannot swap its bytes in a big-endian file.
+  const BlockType* find_readable_block_type(const TensorInfo& info) const {
     const BlockType* type = find_numbered_block_type(info.type);
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
@@ -203,7 +204,7 @@ class TensorAdder {
   // Returns true for tensors that Poise can decode. Poise lists and copies the other ones, which keep llama.cpp's names
   // and order of rows.
   bool is_decodable(const TensorInfo& info) const {
-    return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
+    return find_spelled_dtype(kSpellings, info.type) || find_readable_block_type(info) != nullptr;
   }
 
   // Returns the tensor as it is in the file.
@@ -213,7 +214,7 @@ class TensorAdder {
       if (file_->big_endian) blob = make_byte_swapped_blob(blob, get_number_bytes(*dtype));
       return make_dense(info.name, info.shape, *dtype, std::move(blob));
     }
-    if (const BlockType* type = find_readable_blocks(info)) {
+    if (const BlockType* type = find_readable_block_type(info)) {
       if (file_->big_endian) blob = make_swapped_blocks(std::move(blob), *type);
       return make_blocks(info.name, info.shape, *type, std::move(blob));
     }

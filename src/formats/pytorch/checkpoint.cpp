@@ -208,7 +208,8 @@ class Objects {
     if (!pairs) return add_warning(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
     for (const Values::Pair& pair : *pairs) {
       if (pickle_.kind(pair.key) != Kind::text) {
-        add_warning(pair.key, "a part of a state is left out: its key is not text");
+        add_warning(pair.key, fmt::format("an entry of the state of {} is left out: its key is not text",
+                                          name.empty() ? "a dict" : name));
         continue;
       }
       const std::string key = join_names(name, format_key(pair.key));
