@@ -67,8 +67,8 @@ fi
 # run_units NAME FILTER CPU: runs unit tests in parallel shards, and prints how many passed.
 run_units() {
   shards=$((JOBS * 4))
-  seq 0 $((shards - 1)) | QEMU_CPU=$3 GTEST_TOTAL_SHARDS=$shards xargs -P "$JOBS" -I SHARD sh -c \
-    'GTEST_SHARD_INDEX=SHARD "$0" --gtest_brief=1 --gtest_filter="$1" >"$2-SHARD.log" 2>&1' \
+  seq 0 $((shards - 1)) | QEMU_CPU=$3 GTEST_TOTAL_SHARDS=$shards xargs -P "$JOBS" -I "{}" sh -c \
+    'GTEST_SHARD_INDEX={} "$0" --gtest_brief=1 --gtest_filter="$1" >"$2-{}.log" 2>&1' \
     "$output/build/tests/run" "$2" "$output/$1" || {
     grep -h "FAILED\|rror" "$output/$1"-*.log >&2 || true
     exit 1
