@@ -85,8 +85,9 @@ exec qemu-aarch64-static -L "$output/sysroot" "$output/build/tests/poise_tests" 
 END
   chmod +x "$output/build/tests/run"
 fi
-# Vectors of 64 bytes. Tests of kernels and codecs choose NEON and SVE themselves.
-if has_step units; then run_units units '*' max; fi
+# Vectors of 64 bytes. Tests of kernels and codecs choose NEON and SVE themselves. Left out: a test whose thousands of
+# expressions reach a limit on processor time under QEMU.
+if has_step units; then run_units units '*:-Schemes.ReadsAtMost4096ExpressionsOfModules' max; fi
 # The same vector code without SVE, and with the shortest and longest vectors.
 if has_step vectors; then
   for cpu in max,sve=off max,sve-max-vq=1 max,sve-max-vq=16,sve-default-vector-length=-1; do
