@@ -72,10 +72,12 @@ Completion find_completion(const CLI::Option& option) {
   if (type == "COMMAND") return {.values = Values::commands};
   if (type == "SHELL") return {.values = Values::words, .words = {"bash", "zsh", "fish"}};
   if (type == "ACTION") return {.values = Values::words, .words = {"extract", "convert"}};
+  if (type == "COLUMN") return {.values = Values::words, .words = list_statistics_columns()};
   if (type == "TENSOR" || type == "GLOB") return {.values = Values::tensors};
   const std::vector<std::string> words = split_choices(type);
   if (!words.empty()) return {.values = Values::words, .words = words};
-  constexpr std::array kFiles = {"PATH", "MODEL", "IN", "OUT", "FILE", "A", "B", "BASE", "FILE|NAME", "MODEL|lookup"};
+  constexpr std::array kFiles = {"PATH", "MODEL", "IN",    "OUT",       "FILE",        "A",
+                                 "B",    "BASE",  "OTHER", "FILE|NAME", "MODEL|lookup"};
   if (std::ranges::find(kFiles, type) != kFiles.end() || type.starts_with("PATH")) return {.values = Values::files};
   return {};
 }
@@ -133,21 +135,36 @@ std::string make_bash_action(const Completion& completion, const CLI::App& app) 
   return ":";
 }
 
-// Begins the bash script: helper functions, and the first lines of _poise(), the function that completes.
+// Begins the bash script: helper functions, and the first lines of _poise(), the function that completes. compgen -W
+// expands its words as the shell does, so it gets only words of Poise, and never names from files.
 constexpr std::string_view kBashFunctions =
     R"sh(# Completion of poise in bash: eval "$(poise completion bash)" in ~/.bashrc.
 _poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }
 _poise_files() { compopt -o default 2>/dev/null; COMPREPLY=(); }
+_poise_unquote() {
+  REPLY=$1
+  case $REPLY in \'* | \"*) REPLY=${REPLY:1} REPLY=${REPLY%[\'\"]} ;; *) REPLY=${REPLY//\\/} ;; esac
+}
 _poise_tensors() {
-  local names
-  [ -n "$model" ] && names=$(poise completion tensors "$model" 2>/dev/null) && _poise_words "$names"
+  local name REPLY
+  [ -n "$model" ] || return
+  _poise_unquote "$cur"
+  while IFS= read -r name; do
+    [[ $name == "$REPLY"* ]] || continue
+    case $cur in
+      \'*) [[ $name == *\'* ]] || COMPREPLY+=("$name") ;;
+      \"*) [[ $name == *[\"\$\`\\!]* ]] || COMPREPLY+=("$name") ;;
+      *) COMPREPLY+=("$(printf %q "$name")") ;;
+    esac
+  done < <(poise completion tensors "$model" 2>/dev/null)
 }
 _poise() {
-  local cur prev command model i
+  local cur prev command model i REPLY
   cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} model=
   COMPREPLY=()
   for ((i = 2; i < COMP_CWORD; ++i)); do
-    case ${COMP_WORDS[i]} in -*) ;; *) if [ -e "${COMP_WORDS[i]}" ]; then model=${COMP_WORDS[i]}; break; fi ;; esac
+    _poise_unquote "${COMP_WORDS[i]}"
+    case $REPLY in -*) ;; *) if [ -e "$REPLY" ]; then model=$REPLY; break; fi ;; esac
   done
 )sh";
 
@@ -217,7 +234,7 @@ constexpr std::string_view kZshFunctions = R"sh(#compdef poise
 _poise_tensors() {
   local word model
   local -a names
-  for word in ${words[2,-1]}; do [[ $word != -* && -e $word ]] && { model=$word; break }; done
+  for word in ${(Q)words[2,-1]}; do [[ $word != -* && -e $word ]] && { model=$word; break }; done
   [[ -n $model ]] && names=(${(f)"$(poise completion tensors $model 2>/dev/null)"}) && compadd -a names
 }
 _poise() {

@@ -132,11 +132,19 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   return texts;
 }
 
-// Formats the number of an array without dimensions, with all digits that identify it.
+// Formats the number of an array without dimensions, as NumPy does: with the fewest digits that identify it, and zeros
+// after them.
 std::string format_scalar(const Number& number) {
   if (!std::isfinite(number.value)) return fmt::format("{}", number.value);
   const Digits digits = find_digits(number);
-  if (digits.exponent < -4 || digits.exponent >= 16) return fmt::format("{:.{}e}", number.value, digits.count);
+  const double size = std::abs(number.value);
+  if (size != 0 && (size < 1e-4 || size >= 1e16)) return fmt::format("{:.{}e}", number.value, digits.count);
+  if (digits.exponent > digits.count) {
+    std::string text = fmt::format("{:.{}e}", number.value, digits.count);
+    text.resize(text.find('e'));
+    std::erase(text, '.');
+    return text.append(static_cast<std::size_t>(digits.exponent - digits.count), '0') + ".0";
+  }
   return fmt::format("{:.{}f}", number.value, std::max(digits.count - digits.exponent, 1));
 }
 

@@ -45,6 +45,7 @@ std::string format_share(std::uint64_t count, const TensorStatistics& tensor) {
   const double share = 100 * compute_share(count, tensor);
   if (count == 0) return "0";
   if (share < 0.01) return "<0.01%";
+  if (share >= 99.9995 && count < tensor.elements) return ">99.999%";
   return fmt::format("{:.{}f}%", share, share < 1 ? 2 : share < 99.95 || count == tensor.elements ? 1 : 3);
 }
 
@@ -227,6 +228,12 @@ void print_statistics(StatsArguments& options) {
 
 }  // namespace
 
+std::vector<std::string> list_statistics_columns() {
+  std::vector<std::string> names = {"name", "elements"};
+  for (const StatsColumn& column : kStatsColumns) names.emplace_back(column.name);
+  return names;
+}
+
 void add_stats(CLI::App& app) {
   const auto options = std::make_shared<StatsArguments>();
   CLI::App* command =
@@ -234,8 +241,9 @@ void add_stats(CLI::App& app) {
   command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the statistics as JSON");
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
-  std::vector<std::pair<std::string_view, std::string>> sorts = {{"name", "name"}, {"elements", "elements"}};
-  for (const StatsColumn& column : kStatsColumns) sorts.emplace_back(column.name, column.name);
+  const std::vector<std::string> columns = list_statistics_columns();
+  std::vector<std::pair<std::string_view, std::string>> sorts;
+  for (const std::string& column : columns) sorts.emplace_back(column, column);
   add_choice_option(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
       ->type_name("COLUMN");
   add_choice_option<bool, bool>(*command, "--names", options->names_in_file, {{"file", true}, {"poise", false}},

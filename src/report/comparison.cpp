@@ -1,6 +1,7 @@
 #include "report/tensor_data.hpp"
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,8 +77,12 @@ Value::Array compute_indices(const Shape& shape, std::uint64_t element) {
   return place;
 }
 
-// Returns a ratio for the script: null if it is infinite (there is no error), "-" if a number is not finite.
-Value describe_ratio(double decibels) { return std::isnan(decibels) ? Value("-") : shorten_number(decibels); }
+// Returns a ratio for the script: null if it is infinite (there is no error), "zero" if the original has only zeros,
+// "-" if a number is not finite.
+Value describe_ratio(double decibels) {
+  if (decibels == -std::numeric_limits<double>::infinity()) return "zero";
+  return std::isnan(decibels) ? Value("-") : shorten_number(decibels);
+}
 
 class Comparison {
  public:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks the manual pages and the completions: pages_and_completions.py POISE SOURCE."""
 
+import json
 import os
 import pathlib
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -62,7 +64,22 @@ _poise
 printf '%s\\n' "${COMPREPLY[@]}"
 """
     environment = {**os.environ, "POISE": poise}
-    return run("bash", "-c", script, "-", *words, env=environment, cwd=cwd).split()
+    return [line for line in run("bash", "-c", script, "-", *words, env=environment, cwd=cwd).splitlines() if line]
+
+
+def check_hostile_names(directory):
+    """Names from files are text: the shell neither runs nor divides them."""
+    names = ["w$(touch${IFS}RAN)", "w`touch RAN`", "w$HOME", "w space", "w'quote", 'w"quote', "w\\back", "w;touch RAN"]
+    header = json.dumps({name: {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for name in names}).encode()
+    (directory / "my model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    for typed, unsafe in (("w", ""), ("'w", "'"), ('"w', '"$`\\')):
+        found = complete_in_bash("poise", "show", "'my model.safetensors'", typed, cwd=directory)
+        if typed == "w":  # what a user would enter: bash reads it as one word
+            found = [run("bash", "-c", f"printf %s {name}", cwd=directory) for name in found]
+        safe = [name for name in names if not set(name) & set(unsafe)]  # in quotes, others would end the quotes
+        expect(sorted(found), sorted(safe), f"bash: hostile names after {typed}")
+    if (directory / "RAN").exists():
+        faults.append("bash: a tensor's name was run")
 
 
 def check_bash(directory):
@@ -74,11 +91,13 @@ def check_bash(directory):
     if "onnx" in complete_in_bash("poise", "convert", "a", "--to", ""):
         faults.append("bash: --to offers a format that is not written")
     expect(complete_in_bash("poise", "help", "tok"), ["tokenize"], "bash: help")
+    expect(complete_in_bash("poise", "stats", "a", "--sort", "ou"), ["outliers"], "bash: columns")
     names = complete_in_bash("poise", "show", example, "model.n")
     expect(names, ["model.norm.weight"], "bash: a tensor")
     expect(complete_in_bash("poise", "show", "nowhere", "model.n"), [], "bash: no model")
     expect(complete_in_bash("poise", "stats", "--json", example[:-4]), [], "bash: files are the shell's own")
     expect(complete_in_bash("poise", "convert", "--strict", "--dr"), ["--dry-run", "--drop-rows"], "bash: after a flag")
+    check_hostile_names(directory)
     for command in list_commands():
         offered = set(complete_in_bash("poise", command, "-"))
         listed = set(re.findall(r"^  (?:(-\w), )?(--[a-z0-9-]+)", run(poise, command, "--help"), re.M))

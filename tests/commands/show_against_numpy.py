@@ -17,7 +17,24 @@ except ImportError:
 
 RANDOM = np.random.default_rng(20261128)
 SHAPES = [(), (1,), (3,), (40,), (1001,), (3, 4), (30, 50), (2, 3, 4), (11, 12, 13), (0, 3), (2000, 1), (1, 1, 1, 5)]
-SLICES = ["", "0", "-1", "::2", "::-1", "-2:", ":0", "5:1", "1:100", "1:-1:3", "...,0", "..., ::-2", "100:", "-100:2"]
+SLICES = [
+    "",
+    "0",
+    "-1",
+    "::2",
+    "::-1",
+    "-2:",
+    ":0",
+    "5:1",
+    "1:100",
+    "1:-1:3",
+    "...,0",
+    "..., ::-2",
+    "100:",
+    "-100:2",
+    "0,",
+    " 1 : 3 ",
+]
 
 
 def make_arrays():
@@ -32,6 +49,9 @@ def make_arrays():
                 yield array
             yield np.asarray(np.round(RANDOM.normal(0, 20, shape)) / 8).astype(dtype)
         yield np.array([np.nan, np.inf], dtype)
+        for number in (65504, 1187223044096, 123456792, 1e15, 1e16, 1e22, 0.1, 1e-4, 9.9999e-5, 6e-8, 100, -3):
+            with np.errstate(over="ignore"):
+                yield np.array(number).astype(dtype)
         yield np.zeros(3, dtype)
     yield np.array([1e38, 1], np.float32)
     yield np.array([0.1, 0.2, 0.30000001], np.float32)

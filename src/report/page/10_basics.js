@@ -94,7 +94,7 @@ function formatNumber(number) {
 function formatShare(part, whole) {
   if (!whole || !part) return "0";
   const share = 100 * part / whole;
-  return (share < 0.01 ? "<0.01" : share < 1 ? share.toFixed(2) : share < 99.95 ? share.toFixed(1) : "100") + "\u00a0%";
+  return (share < 0.01 ? "<0.01" : share < 1 ? share.toFixed(2) : share < 99.95 ? share.toFixed(1) : formatCount(Math.round(share))) + "\u00a0%";
 }
 
 function formatShape(shape) {

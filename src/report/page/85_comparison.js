@@ -18,7 +18,7 @@ function hasCost(difference) {
 }
 
 function formatRatio(snr) {
-  return snr === null ? "exact" : typeof snr === "number" ? snr.toFixed(1) + "\u00a0dB" : "\u2013";
+  return snr === null ? "exact" : snr === "zero" ? "\u2212\u221e\u00a0dB" : typeof snr === "number" ? snr.toFixed(1) + "\u00a0dB" : "\u2013";
 }
 
 // Returns the entries of the dialog about a tensor's difference.
@@ -32,22 +32,41 @@ function describeCost(difference) {
   return entries;
 }
 
-// Returns the sums of squares of tensors' numbers and of their errors. Numbers of the model stand for the original's,
-// from which they differ by little.
+// Returns the sums of squares of the original's numbers and of the errors, the number of tensors that were compared, and
+// of those with an error that is not finite, which the sums leave out.
 function sumCost(tensors) {
-  let signal = 0;
-  let noise = 0;
+  const sums = {signal: 0, noise: 0, compared: 0, broken: 0};
   for (const tensor of tensors) {
-    if (tensor.problem || !tensor.elements || tensor.rms === null) continue;
     const cost = tensor.against;
-    signal += tensor.rms * tensor.rms * tensor.elements;
-    if (cost && hasCost(cost) && Number.isFinite(cost.rms)) noise += cost.rms * cost.rms * tensor.elements;
+    if (tensor.problem || !tensor.elements || (cost && !hasCost(cost))) continue;
+    ++sums.compared;
+    if (cost && !Number.isFinite(cost.rms)) {
+      ++sums.broken;
+      continue;
+    }
+    const noise = cost ? cost.rms * cost.rms * tensor.elements : 0;
+    sums.noise += noise;
+    if (cost && typeof cost.snr === "number") sums.signal += noise * 10 ** (cost.snr / 10);
+    else if (!noise && Number.isFinite(tensor.rms)) sums.signal += tensor.rms * tensor.rms * tensor.elements;
   }
-  return {signal, noise};
+  return sums;
 }
 
-function toDecibels({signal, noise}) {
-  return noise > 0 && signal > 0 ? 10 * Math.log10(signal / noise) : null;
+// Returns null if there is no error, and NaN if the ratio is not known.
+function toDecibels({signal, noise, compared, broken}) {
+  if (!compared || !Number.isFinite(signal) || !Number.isFinite(noise)) return NaN;
+  if (noise > 0) return 10 * Math.log10(signal / noise);
+  return broken ? NaN : null;
+}
+
+// Makes the tile of all tensors. `absent` is true if some tensors were not compared.
+function makeRatioTile(total, absent) {
+  const decibels = toDecibels(total);
+  const broken = total.broken ? `; ${formatPlural(total.broken, "tensor")} with an error that is not finite left out` : "";
+  if (!total.compared) return makeTile("Signal to noise", "\u2013", "", "no tensor has the same name and shape in both", "warn");
+  if (decibels === null) return makeTile("Signal to noise", "exact", "", absent ? "all numbers that were compared are the same" : "all numbers are the same");
+  if (!Number.isFinite(decibels)) return makeTile("Signal to noise", "\u2013", "", "it is not a finite number" + broken, "warn");
+  return makeTile("Signal to noise", decibels.toFixed(1), "dB", `the error is ${formatShare(Math.sqrt(total.noise), Math.sqrt(total.signal))} of the numbers, over all tensors` + broken, broken ? "warn" : "");
 }
 
 function addComparison(tensors) {
@@ -66,9 +85,7 @@ function addComparison(tensors) {
   const largest = costs.reduce((a, b) => a && !(b.max > a.max) ? a : b, null);
   const compared = tensors.filter((tensor) => !tensor.against || hasCost(tensor.against));
   const total = sumCost(compared);
-  const decibels = toDecibels(total);
-  const tiles = [makeTile("Signal to noise", decibels === null ? "exact" : decibels.toFixed(1), decibels === null ? "" : "dB",
-    decibels === null ? "all numbers are the same" : `the error is ${formatShare(Math.sqrt(total.noise), Math.sqrt(total.signal))} of the numbers, over all tensors`),
+  const tiles = [makeRatioTile(total, differences.some((difference) => !hasCost(difference))),
   makeTile("Size", formatShare(model.size, against.size), "", `${formatBytes(model.size)} of ${formatBytes(against.size)}`)];
   if (worst) tiles.splice(1, 0, makeTile("Lost most", worst.snr.toFixed(1), "dB", breakName(worst.name)));
   if (largest) tiles.splice(2, 0, makeTile("Largest error", formatNumber(largest.max), "", breakName(largest.name)));
@@ -89,7 +106,7 @@ function addCostCharts(section, finite) {
   if (!roles.size) return;
   const trace = (role, of) => [...groupBy(roles.get(role), (tensor) => tensor.layer)].sort((a, b) => a[0] - b[0]).map(([layer, items]) => [layer, of(items)]);
   const metrics = [
-    ["Signal to noise", "In decibels; higher is better, and 6 dB are a factor of 2.", (items) => toDecibels(sumCost(items)), (number) => formatNumber(Number(number.toFixed(1)))],
+    ["Signal to noise", "In decibels; higher is better, and 6 dB are a factor of 2.", (items) => { const decibels = toDecibels(sumCost(items)); return Number.isFinite(decibels) ? decibels : null; }, (number) => formatNumber(Number(number.toFixed(1)))],
     ["Worst error", "The largest distance between a number and its original.", (items) => Math.max(...items.map((tensor) => tensor.against.max || 0)), formatNumber],
   ];
   section.append(...makeRoleCharts(roles, [...roles.keys()].slice(0, 8), (shown) => metrics.map(([title, about, of, format]) =>
