@@ -241,7 +241,7 @@ void add_stats(CLI::App& app) {
   command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the statistics as JSON");
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
-  const std::vector<std::string> columns = list_statistics_columns();
+  static const std::vector<std::string> columns = list_statistics_columns();  // the options keep views of the names
   std::vector<std::pair<std::string_view, std::string>> sorts;
   for (const std::string& column : columns) sorts.emplace_back(column, column);
   add_choice_option(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
