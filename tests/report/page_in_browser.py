@@ -231,6 +231,40 @@ def check_comparison(check):
     expect(order, sorted(order), "order of losses")
 
 
+def write_float64(path, tensors):
+    header, data = {}, b""
+    for name, numbers in tensors.items():
+        end = len(data) + 8 * len(numbers)
+        header[name] = {"dtype": "F64", "shape": [len(numbers)], "data_offsets": [len(data), end]}
+        data += struct.pack(f"<{len(numbers)}d", *numbers)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def check_ratios(browser, directory):
+    """The ratio of models whose numbers are known: an original times 10 has an error of 9 times it, -19.1 dB."""
+    numbers = [1.0, -2.0, 3.0, 0.5]
+    cases = {
+        "equal": ({"w": numbers}, "exact", "all numbers are the same"),
+        "ten times": ({"w": [10 * x for x in numbers]}, "-19.1", "900"),
+        "zeros": ({"w": [0.0] * 4}, "0.0", "100"),
+        "not a number": ({"w": [math.nan, *numbers[1:]]}, "\u2013", "not finite"),
+        "another name": ({"v": numbers}, "\u2013", "no tensor has the same name"),
+        "another shape": ({"w": numbers[:2]}, "\u2013", "no tensor has the same name"),
+        "one more": ({"w": numbers, "v": numbers}, "exact", "that were compared"),
+    }
+    write_float64(directory / "original.safetensors", {"w": numbers})
+    for name, (tensors, ratio, reason) in cases.items():
+        write_float64(directory / "model.safetensors", tensors)
+        page_file = directory / "ratio.html"
+        original = directory / "original.safetensors"
+        poise("report", directory / "model.safetensors", "--against", original, "-o", page_file, "--force")
+        check = Check(browser, page_file.as_uri(), 1600)
+        tile = check.page.run("document.querySelector('#comparison .tile').textContent")
+        expect(ratio in tile and reason in tile, True, f"ratio of {name}: {tile}")
+        check.end()
+
+
 def check_example(browser, url):
     for width in WIDTHS:
         for dark in (False, True):
@@ -293,6 +327,7 @@ def main():
         poise("report", folder / "q8.gguf", "--against", EXAMPLE, "-o", folder / "example.html")
         check_example(browser, (folder / "example.html").as_uri())
         check_print(browser, (folder / "example.html").as_uri())
+        check_ratios(browser, folder)
         write_hostile_directory(folder / "hostile")
         poise("report", folder / "hostile", "-o", folder / "hostile.html")
         check_hostile(browser, (folder / "hostile.html").as_uri())

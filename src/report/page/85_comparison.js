@@ -33,8 +33,11 @@ function describeCost(difference) {
 }
 
 // Returns the sums of squares of the original's numbers and of the errors, the number of tensors that were compared, and
-// of those with an error that is not finite, which the sums leave out.
+// of those with an error that is not finite, which the sums leave out. The sums are in units of the largest number's
+// square, so that squares of float64 numbers neither overflow nor become 0.
 function sumCost(tensors) {
+  const getFinite = (number) => Number.isFinite(number) ? number : 0;
+  const unit = tensors.reduce((most, tensor) => Math.max(most, getFinite(tensor.rms), getFinite(tensor.against?.rms)), 0) || 1;
   const sums = {signal: 0, noise: 0, compared: 0, broken: 0};
   for (const tensor of tensors) {
     const cost = tensor.against;
@@ -44,10 +47,10 @@ function sumCost(tensors) {
       ++sums.broken;
       continue;
     }
-    const noise = cost ? cost.rms * cost.rms * tensor.elements : 0;
+    const noise = cost ? (cost.rms / unit) ** 2 * tensor.elements : 0;
     sums.noise += noise;
     if (cost && typeof cost.snr === "number") sums.signal += noise * 10 ** (cost.snr / 10);
-    else if (!noise && Number.isFinite(tensor.rms)) sums.signal += tensor.rms * tensor.rms * tensor.elements;
+    else if (!noise && Number.isFinite(tensor.rms)) sums.signal += (tensor.rms / unit) ** 2 * tensor.elements;
   }
   return sums;
 }
