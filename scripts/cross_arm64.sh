@@ -28,13 +28,13 @@ cmake -S . -B "$output/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.
   -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON >"$output/configure.log"
 build poise
 
-# The tests expect a program, so this script stands in for the command. QEMU_CPU names the processor: "max" has SVE.
-export QEMU_LD_PREFIX="$output/sysroot"
-cat >"$output/poise" <<END
-#!/bin/sh
-exec qemu-aarch64-static -L "$output/sysroot" "$output/build/poise" "\$@"
-END
-chmod +x "$output/poise"
+# make_runner PATH PROGRAM: the tests expect a program, so a script stands in for one for arm64. QEMU_CPU names the
+# processor: "max" has SVE.
+make_runner() {
+  printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" "%s" "$@"\n' "$output/sysroot" "$2" >"$1"
+  chmod +x "$1"
+}
+make_runner "$output/poise" "$output/build/poise"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -79,11 +79,7 @@ run_units() {
 
 if has_step units || has_step vectors; then
   build poise_tests
-  cat >"$output/build/tests/run" <<END
-#!/bin/sh
-exec qemu-aarch64-static -L "$output/sysroot" "$output/build/tests/poise_tests" "\$@"
-END
-  chmod +x "$output/build/tests/run"
+  make_runner "$output/build/tests/run" "$output/build/tests/poise_tests"
 fi
 # Vectors of 64 bytes. Tests of kernels and codecs choose NEON and SVE themselves. Left out: a test whose thousands of
 # expressions reach a limit on processor time under QEMU.
