@@ -34,6 +34,12 @@ constexpr bool is_ascii_letter(char c) { return is_ascii_lower(c) || is_ascii_up
 constexpr bool is_ascii_alphanumeric(char c) { return is_ascii_letter(c) || is_ascii_digit(c); }
 // Returns true for space, tab, newline, vertical tab, form feed and carriage return.
 constexpr bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+// Returns the text without such characters at its ends.
+constexpr std::string_view trim_ascii_spaces(std::string_view text) {
+  while (!text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_ascii_space(text.back())) text.remove_suffix(1);
+  return text;
+}
 // Returns true for a visible character that is neither a letter nor a digit.
 constexpr bool is_ascii_punctuation(char c) { return c > ' ' && c < '\x7f' && !is_ascii_alphanumeric(c); }
 

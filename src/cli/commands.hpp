@@ -128,7 +128,7 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
                            const GenerateOptions& generate);
 
 // Returns the columns by which `poise stats --sort` orders tensors.
-std::vector<std::string> list_statistics_columns();
+std::vector<std::string_view> list_statistics_columns();
 
 // Sets a signal handler: from now on, a mapped file that another program shortens while Poise reads it ends the process
 // with a message and exit code 1, instead of a core dump. (A program that uses the library can avoid this signal with

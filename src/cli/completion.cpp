@@ -72,7 +72,10 @@ Completion find_completion(const CLI::Option& option) {
   if (type == "COMMAND") return {.values = Values::commands};
   if (type == "SHELL") return {.values = Values::words, .words = {"bash", "zsh", "fish"}};
   if (type == "ACTION") return {.values = Values::words, .words = {"extract", "convert"}};
-  if (type == "COLUMN") return {.values = Values::words, .words = list_statistics_columns()};
+  if (type == "COLUMN") {
+    const std::vector<std::string_view> columns = list_statistics_columns();
+    return {.values = Values::words, .words = {columns.begin(), columns.end()}};
+  }
   if (type == "TENSOR" || type == "GLOB") return {.values = Values::tensors};
   const std::vector<std::string> words = split_choices(type);
   if (!words.empty()) return {.values = Values::words, .words = words};

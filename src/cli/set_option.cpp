@@ -1,6 +1,6 @@
 #include "cli/set_option.hpp"
 
-#include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -34,6 +34,14 @@ std::string read_value_file(const std::string& path) {
   return text;
 }
 
+// Returns the file of "KEY=@FILE"; std::nullopt for "KEY=TEXT" and "KEY=@@TEXT".
+std::optional<std::string> find_value_file(const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos || setting.compare(equals + 1, 1, "@") != 0) return std::nullopt;
+  std::string file = setting.substr(equals + 2);
+  return file.starts_with('@') ? std::nullopt : std::optional(std::move(file));
+}
+
 // Divides "KEY=TEXT" at the first "=". The text of "KEY=@FILE" is the content of the file, that of "KEY=@@TEXT" is
 // "@TEXT".
 std::pair<std::string, std::string> parse_setting(const std::string& given) {
@@ -41,11 +49,8 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
   if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");
   if (!is_utf8(given)) refuse("--set", given, "UTF-8");
   std::string text = given.substr(equals + 1);
-  if (text.starts_with("@@")) {
-    text.erase(0, 1);
-  } else if (text.starts_with('@')) {
-    text = read_value_file(text.substr(1));
-  }
+  if (const auto file = find_value_file(given)) return {given.substr(0, equals), read_value_file(*file)};
+  if (text.starts_with("@@")) text.erase(0, 1);
   return {given.substr(0, equals), std::move(text)};
 }
 
@@ -87,8 +92,7 @@ std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std:
 std::vector<std::filesystem::path> list_value_files(const std::vector<std::string>& values) {
   std::vector<std::filesystem::path> files;
   for (const std::string& value : values) {
-    const std::string text = value.substr(std::min(value.find('='), value.size() - 1) + 1);
-    if (text.starts_with('@') && !text.starts_with("@@") && text != "@-") files.emplace_back(text.substr(1));
+    if (const auto file = find_value_file(value); file && *file != "-") files.emplace_back(*file);
   }
   return files;
 }

@@ -12,6 +12,7 @@
 
 #include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/numpy_text.hpp"
@@ -54,18 +55,12 @@ struct Range {
               fmt::format("--slice \"{}\" of shape {}: {}", make_printable(slice), poise::to_string(shape), problem));
 }
 
-std::string_view trim_spaces(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // Parses a range by Python's rules: negative numbers count from the end, and bounds beyond the dimension are cut.
 Range parse_range(const std::string& text, std::uint64_t length, const std::string& slice, const Shape& shape) {
   std::vector<std::optional<std::int64_t>> numbers;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(':', begin), text.size());
-    const std::string_view word = trim_spaces(std::string_view(text).substr(begin, end - begin));
+    const std::string_view word = trim_ascii_spaces(std::string_view(text).substr(begin, end - begin));
     numbers.push_back(word.empty() ? std::nullopt : parse_number_text<std::int64_t>(word));
     if ((!word.empty() && !numbers.back()) || numbers.size() > 3)
       refuse_slice(slice, shape, "expected indices, ranges like 0:4 or ::-1, or ..., with commas between them");
@@ -98,11 +93,11 @@ Range parse_range(const std::string& text, std::uint64_t length, const std::stri
 
 std::vector<Range> parse_slice(const std::string& slice, const Shape& shape) {
   std::vector<std::string> words;
-  std::string_view text = trim_spaces(slice);
+  std::string_view text = trim_ascii_spaces(slice);
   if (text.ends_with(',')) text.remove_suffix(1);
   for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.emplace_back(trim_spaces(text.substr(begin, end - begin)));
+    words.emplace_back(trim_ascii_spaces(text.substr(begin, end - begin)));
     begin = end + 1;
   }
   const auto dots = std::ranges::find(words, "...");

@@ -228,9 +228,9 @@ void print_statistics(StatsArguments& options) {
 
 }  // namespace
 
-std::vector<std::string> list_statistics_columns() {
-  std::vector<std::string> names = {"name", "elements"};
-  for (const StatsColumn& column : kStatsColumns) names.emplace_back(column.name);
+std::vector<std::string_view> list_statistics_columns() {
+  std::vector<std::string_view> names = {"name", "elements"};
+  for (const StatsColumn& column : kStatsColumns) names.push_back(column.name);
   return names;
 }
 
@@ -241,9 +241,8 @@ void add_stats(CLI::App& app) {
   command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the statistics as JSON");
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
-  static const std::vector<std::string> columns = list_statistics_columns();  // the options keep views of the names
   std::vector<std::pair<std::string_view, std::string>> sorts;
-  for (const std::string& column : columns) sorts.emplace_back(column, column);
+  for (const std::string_view column : list_statistics_columns()) sorts.emplace_back(column, column);
   add_choice_option(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
       ->type_name("COLUMN");
   add_choice_option<bool, bool>(*command, "--names", options->names_in_file, {{"file", true}, {"poise", false}},

@@ -46,16 +46,10 @@ bool is_temporary_failure(CURLcode code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_ascii_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 // Parses "bytes 0-99/1000", "bytes 0-99/*" and "bytes */1000". Returns false for other texts.
 bool parse_content_range(std::string_view text, HttpResponse& response) {
   if (!to_lower_ascii(text).starts_with("bytes")) return false;
-  text = trim(text.substr(5));
+  text = trim_ascii_spaces(text.substr(5));
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return false;
   const std::string_view total = text.substr(slash + 1);
@@ -279,13 +273,13 @@ class HttpClient::Transfer {
       response_ = {};
       response_.url = url_;
       const std::size_t space = std::min(line.find(' '), line.size());
-      response_.status = parse_number_text<int>(trim(line.substr(space)).substr(0, 3)).value_or(0);
+      response_.status = parse_number_text<int>(trim_ascii_spaces(line.substr(space)).substr(0, 3)).value_or(0);
       return;
     }
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return;
-    const std::string name = to_lower_ascii(trim(line.substr(0, colon)));
-    const std::string value(trim(line.substr(colon + 1)));
+    const std::string name = to_lower_ascii(trim_ascii_spaces(line.substr(0, colon)));
+    const std::string value(trim_ascii_spaces(line.substr(colon + 1)));
     if (name == "content-length") {
       response_.length = parse_number_text<std::uint64_t>(value);
       if (!response_.length) refuse("the server's Content-Length is not a number");

@@ -304,16 +304,16 @@ Model read1(const Input& input, const ReadOptions&) {
 // version 2.
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
-// Requires: the source has 8 bytes or more.
 bool is_version_0(const Source& source) {
   std::array<std::byte, kMagicBytes> magic{};
+  if (source.size() < magic.size()) return false;
   source.read(0, magic);
   return std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
 }
 
 // Returns the root attributes. Version 0.1 has none.
 std::vector<MetadataKey> list_keys1(const Input& input) {
-  if (read_magic(input) == kMagic0) return {};
+  if (is_version_0(*input.source)) return {};
   return list_keys(*input.source, find_ending(*input.source).manifest, cbor::Rules::lenient);
 }
 

@@ -32,8 +32,8 @@ function describeCost(difference) {
   return entries;
 }
 
-// Returns the sums of squares of the original's numbers and of the errors, the number of tensors that were compared, and
-// of those with an error that is not finite, which the sums leave out. The sums are in units of the largest number's
+// Returns the sums of squares of the original's numbers and of the errors, the number of tensors that were compared,
+// and of those with an error that is not finite, which the sums leave out. The sums are in units of the largest number's
 // square, so that squares of float64 numbers neither overflow nor become 0.
 function sumCost(tensors) {
   const getFinite = (number) => Number.isFinite(number) ? number : 0;
@@ -86,9 +86,7 @@ function addComparison(tensors) {
   const finite = costs.filter((difference) => typeof difference.snr === "number");
   const worst = finite.reduce((a, b) => a && a.snr <= b.snr ? a : b, null);
   const largest = costs.reduce((a, b) => a && !(b.max > a.max) ? a : b, null);
-  const compared = tensors.filter((tensor) => !tensor.against || hasCost(tensor.against));
-  const total = sumCost(compared);
-  const tiles = [makeRatioTile(total, differences.some((difference) => !hasCost(difference))),
+  const tiles = [makeRatioTile(sumCost(tensors), differences.some((difference) => !hasCost(difference))),
   makeTile("Size", formatShare(model.size, against.size), "", `${formatBytes(model.size)} of ${formatBytes(against.size)}`)];
   if (worst) tiles.splice(1, 0, makeTile("Lost most", worst.snr.toFixed(1), "dB", breakName(worst.name)));
   if (largest) tiles.splice(2, 0, makeTile("Largest error", formatNumber(largest.max), "", breakName(largest.name)));
