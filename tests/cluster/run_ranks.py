@@ -290,10 +290,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 code = 0
                 started.kill()
-            end = time.monotonic() + 10
-            while time.monotonic() < end and any(map(self.is_running, ranks)):
-                time.sleep(0.02)
-            left = [rank for rank in ranks if self.is_running(rank)]
+            left = self.wait_for_ends(ranks)
             self.expect(code != 0 and not left, f"{way} ends all", f"code {code}, ranks left {left}")
 
     def end_run(self, directory):
@@ -318,7 +315,7 @@ class Runner:
                 started.kill()
                 message = b""
             seconds = time.monotonic() - begin
-            left = [rank for rank in ranks if self.is_running(rank)]
+            left = self.wait_for_ends(ranks)
             is_right = started.returncode != 0 and b"signal 9" in message and not left
             detail = f"code {started.returncode}, ranks left {left}: {message}"
             self.expect(is_right, f"a killed rank ends a run with a message after {seconds:.1f} s", detail)
@@ -379,6 +376,14 @@ class Runner:
         except OSError:
             return False
         return state not in "ZX"
+
+    @staticmethod
+    def wait_for_ends(ranks):
+        """Returns the ranks that still run after 10 seconds. mpirun may end before the ranks that it has killed."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end and any(map(Runner.is_running, ranks)):
+            time.sleep(0.02)
+        return [rank for rank in ranks if Runner.is_running(rank)]
 
     def wait_for_children(self, parent, mapped=""):
         """Returns the ranks once all have started and have mapped a file of that name; an empty list if they end first.
