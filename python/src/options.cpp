@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "bytes/number_text.hpp"
@@ -31,7 +32,10 @@ constexpr std::array kWriteOptions = std::to_array<Option<WriteOptions>>({
 }  // namespace
 
 std::uint64_t Given::read_size() const {
-  if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
+  if (PyIndex_Check(value_.ptr())) {
+    const auto number = py::int_(value_);
+    if (number < py::int_(0) || number > py::int_(std::numeric_limits<std::uint64_t>::max())) refuse(kSizeExpected);
+  }
   const auto number = py::isinstance<py::str>(value_)
                           ? parse_size(read_text())
                           : std::optional(read<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));

@@ -14,12 +14,20 @@ struct poise_writer {
   poise_writer(const poise::Format& format_, const std::filesystem::path& path, poise::WriteOptions options_)
       : format(format_),
         options(std::move(options_)),
-        output(poise::make_saved_output(format, path, options.overwrite)) {}
+        output(poise::make_saved_output(format, path, options.overwrite)) {
+    if (!options.progress) return;
+    options.progress = [this, report = std::move(options.progress)](const poise::ProgressEvent& info) {
+      const std::lock_guard lock(callbacks);
+      return report(info);
+    };
+  }
 
   const poise::Format& format;
   poise::WriteOptions options;
   std::unique_ptr<poise::SavedOutput> output;
-  std::mutex filling;  // formats may ask for several tensors at once; callers get one request at a time
+  // Formats may ask for several tensors at once, and report progress meanwhile. The caller's callbacks run one at a
+  // time.
+  std::mutex callbacks;
   poise::Model model;
   bool ended = false;
 };
@@ -246,8 +254,8 @@ poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* mer
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error) {
   return catch_errors(error, [&] {
     poise_writer& to = require_unfinished(writer);
-    add_unique_tensor(to.model,
-                      make_planned_tensor(read_struct(dereference(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
+    add_unique_tensor(
+        to.model, make_planned_tensor(read_struct(dereference(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.callbacks));
   });
 }
 

@@ -29,7 +29,6 @@ struct Number {
 
 // Returns the number in scientific form, with the fewest digits that identify it in its type.
 std::string format_shortest(const Number& number) {
-  if (number.dtype == DType::f32) return fmt::format("{:e}", static_cast<float>(number.value));
   const int most = number.dtype == DType::f16 ? 5 : 17;
   for (int digits = 0; digits < most; ++digits) {
     const std::string text = fmt::format("{:.{}e}", number.value, digits);

@@ -1,5 +1,7 @@
 #include "formats/faulty_model.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "bytes/short_text.hpp"
@@ -12,7 +14,7 @@ constexpr std::size_t kMostFaults = 100;
 }  // namespace
 
 std::string summarize_faults(const std::vector<Finding>& faults) {
-  const std::size_t more = faults.size() - 1;
+  const std::size_t more = std::min(faults.size(), kMostFaults) - 1;  // without the note on the limit
   return more == 0 ? faults.front().message
                    : fmt::format("{} (and {})", faults.front().message, format_count(more, "more fault"));
 }

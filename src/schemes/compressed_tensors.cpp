@@ -370,8 +370,13 @@ Shape read_shape(const MatrixParts& matrix, const Tensor& packed) {
   return {static_cast<std::uint64_t>(numbers[0]), static_cast<std::uint64_t>(numbers[1])};
 }
 
-Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) {
-  require_format(matrix, config, "pack-quantized");
+struct PackedCodesInfo {
+  const Part& words;
+  Shape shape;  // of the matrix
+  Packing packing;
+};
+
+PackedCodesInfo read_packing(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& packed = matrix.require(".weight_packed");
   const Part& words = matrix.require_data(packed, kWordTypes);
   matrix.require_rank(packed, 2);
@@ -389,18 +394,23 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                     "quantization_config states",
                     packed.name, packed.shape[1], shape[1]));
   }
-  const Descriptions described = find_descriptions(matrix, config, std::span(&bits, 1));
+  return {words, shape, {bits, Packing{bits, true}.count_words(shape[1]) == packed.shape[1]}};
+}
+
+Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) {
+  require_format(matrix, config, "pack-quantized");
+  const auto [words, shape, packing] = read_packing(matrix, config);
+  const Descriptions described = find_descriptions(matrix, config, std::span(&packing.bits, 1));
   const Scales scales = read_scales(matrix, shape, config, described);
-  const Packing packing = {bits, Packing{bits, true}.count_words(shape[1]) == packed.shape[1]};
-  const unsigned stored = round_bits(bits);
+  const unsigned stored = round_bits(packing.bits);
   return make_group_tensor(matrix, {.shape = shape,
                                     .bits = stored,
                                     .group_size = scales.groups.size,
                                     .codes = make_codes_blob({.words = words.blob,
                                                               .rows = shape[0],
                                                               .columns = shape[1],
-                                                              .bits = bits,
-                                                              .row_bytes = packed.shape[1] * 4,
+                                                              .bits = packing.bits,
+                                                              .row_bytes = words.blob->size() / shape[0],
                                                               .per_word = packing.per_word()},
                                                              MatrixOrder::same, stored),
                                     .scales = scales.part,
@@ -517,8 +527,8 @@ std::vector<std::string> list_integer_warnings(const Model& model, const Quantiz
     const bool has_index = matrix.find(".weight_g_idx") != nullptr;
     const bool has_zeros = matrix.find(".weight_zero_point") != nullptr;
     if (!states_order && !has_index && !has_zeros) continue;
-    const Descriptions described =
-        find_descriptions(matrix, config, packed ? std::span<const unsigned>(kWidths) : kEight);
+    const unsigned bits = packed ? read_packing(matrix, config).packing.bits : 8;
+    const Descriptions described = find_descriptions(matrix, config, std::span(&bits, 1));
     if (described.empty()) continue;
     const auto count = [&](bool (*holds)(const Attributes&)) {
       return std::ranges::count_if(described, [&](const Attributes* weights) { return holds(*weights); });
@@ -531,7 +541,6 @@ std::vector<std::string> list_integer_warnings(const Model& model, const Quantiz
     const Tensor tensor = packed ? fold_packed(matrix, config) : fold_int8(matrix, config);
     if (is_denied && tensor.part("group_index") != nullptr) with_index.emplace_back(name);
     if (!has_zeros || count(is_symmetric) != all) continue;
-    const auto bits = packed ? *get_member<std::uint64_t>(described.front(), "num_bits") : 8;
     const auto middle = static_cast<float>(1U << (bits - 1));
     if (std::ranges::any_of(read_f16_sample(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
       with_zeros.emplace_back(name);

@@ -270,6 +270,54 @@ static void refuses_what_makes_no_sense(void) {
   poise_writer_free(writer);
 }
 
+// Counts the callbacks that run at the same time as another one.
+typedef struct callbacks {
+  int running;
+  int overlaps;
+} callbacks;
+
+static void run_callback(callbacks* user) {
+  volatile int work;
+  if (__atomic_fetch_add(&user->running, 1, __ATOMIC_SEQ_CST) != 0)
+    __atomic_fetch_add(&user->overlaps, 1, __ATOMIC_SEQ_CST);
+  for (work = 0; work < 1000000; ++work) continue;
+  __atomic_fetch_sub(&user->running, 1, __ATOMIC_SEQ_CST);
+}
+
+static int fill_slowly(void* user, uint64_t offset, void* out, size_t size) {
+  (void)offset;
+  memset(out, 1, size);
+  run_callback(user);
+  return 0;
+}
+
+static int report_slowly(void* user, const poise_progress_event* event) {
+  (void)event;
+  run_callback(user);
+  return 0;
+}
+
+// Frames of zstd are filled and reported on different threads.
+static void runs_one_callback_at_a_time(void) {
+  static const uint64_t kFrames[] = {16, 1 << 20};
+  callbacks user = {0, 0};
+  poise_storage storage = POISE_STORAGE_INIT;
+  poise_writer_options options = POISE_WRITER_OPTIONS_INIT;
+  poise_tensor_plan plan = plan_of("bytes", POISE_U8, 2, kFrames, NULL);
+  poise_writer* writer = NULL;
+  storage.zstd_level = 1;
+  options.storage = &storage;
+  options.progress.report = report_slowly;
+  options.progress.user = &user;
+  plan.fill = fill_slowly;
+  plan.user = &user;
+  CHECK_OK(poise_writer_create(scratch("frames.zt"), NULL, &options, &writer, &error));
+  CHECK_OK(poise_writer_add_tensor(writer, &plan, &error));
+  CHECK_OK(poise_writer_finish(writer, &error));
+  CHECK(__atomic_load_n(&user.overlaps, __ATOMIC_SEQ_CST) == 0);
+  poise_writer_free(writer);
+}
+
 void test_writer(void) {
   writes_what_was_filled_in();
   writes_codes_with_their_scale();
@@ -277,4 +325,5 @@ void test_writer(void) {
   keeps_merges();
   leaves_nothing_behind();
   refuses_what_makes_no_sense();
+  runs_one_callback_at_a_time();
 }

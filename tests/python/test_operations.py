@@ -584,6 +584,9 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
     assert (tmp_path / "a4.gguf").read_bytes() != (tmp_path / "a3.gguf").read_bytes()
     same("3.zt", ["--align", "4KiB", "--shard-size", "500KB"], align="4KiB", shard_size="500KB")
     assert len(poise.save(nano, tmp_path / "4.zt", shard_size="500KB", align=4096).outputs) > 2
+    for align in (0, -1, 2**70, np.int64(-1)):
+        with pytest.raises(poise.BadArgumentError, match="align is .*, expected a size"):
+            poise.save(nano, tmp_path / "6.zt", align=align)
     same("5.zt", ["--keep", "lm_head.*=Q6_K", "--compress", "zstd:5"], keep={"lm_head.*": "Q6_K"}, compress="zstd:5")
 
 

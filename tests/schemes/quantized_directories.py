@@ -1203,6 +1203,24 @@ class Tester:
         unsaid = {key: value for key, value in eights[0].items() if key != "config_groups"}
         self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
 
+    def check_zero_points_of_widths(self):
+        """Checks that the width of the codes, not that of the first group, determines which zero points are 0."""
+        quantization, parts_of = packed_integers(4, zeros="packed")
+
+        def eights(name, shape):
+            parts, _ = parts_of(name, shape)
+            parts[".weight_zero_point"] = np.full_like(
+                parts[".weight_zero_point"], np.uint32(0x88888888).view(np.int32)
+            )
+            return parts, None
+
+        groups = {}
+        for bits in (8, 4):
+            weights = {"num_bits": bits, "type": "int", "strategy": "group", "group_size": 32, "symmetric": True}
+            groups[f"group_{8 - bits}"] = {"targets": ["Linear"], "weights": weights}
+        path = self.make("symmetric", {**quantization, "config_groups": groups}, self.stored(eights)[0])
+        require(not self.warnings_of(path), f"{self.warnings_of(path)}")
+
     def check_names(self):
         """Checks the effect of compressed-tensors' ignore and targets, by names and expressions."""
         quantization, parts_of = packed_integers()
@@ -1451,6 +1469,7 @@ def main():
             ("contradictions", tester.check_contradictions),
             ("columns", tester.check_columns),
             ("widths", tester.check_widths),
+            ("zero points of widths", tester.check_zero_points_of_widths),
             ("names", tester.check_names),
             ("order", tester.check_order),
             ("group-sizes", tester.check_group_sizes),

@@ -125,9 +125,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   if (has_config) {
     parse_config(model, directory.read_json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
-    warn(model.warnings,
-         fmt::format("there is no {}: only the tensors and the metadata in their file are read", kConfig),
-         directory.path());
+    warn(model.warnings, fmt::format("there is no {}: the model has no hyperparameters", kConfig), directory.path());
   }
   (void)read_tensors(model, directory, found);
   if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);

@@ -43,9 +43,11 @@ SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   for (std::uint64_t count = kUsual;; count = kMost) {
     std::vector<std::byte> bytes(std::min(count, member.bytes));
     archive.make_blob(member)->read(0, bytes);
-    const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
-                      bytes[6] == std::byte{1} || count == kMost;
-    if (fits) return Source::from_memory(std::move(bytes), archive.source()->name());
+    if (count == kMost || bytes.size() < 12) return Source::from_memory(std::move(bytes), archive.source()->name());
+    const bool is_version_1 = bytes[6] == std::byte{1};  // the header's length has 2 bytes, later 4
+    const std::uint32_t length =
+        is_version_1 ? load_le<std::uint16_t>(bytes.data() + 8) : load_le<std::uint32_t>(bytes.data() + 8);
+    if (length <= kUsual - 12) return Source::from_memory(std::move(bytes), archive.source()->name());
   }
 }
 

@@ -34,6 +34,7 @@ class EntryList {
     return true;
   }
   bool empty() const { return entries_.empty(); }
+  bool contains(const std::string& key) const { return keys_.contains(key); }
   Attributes release_attributes() { return Attributes::from_unique(std::move(entries_)); }
 
  private:
@@ -132,8 +133,8 @@ class Reader {
     }
     // Before version 4 of the format, initializers are also listed among the inputs.
     std::erase_if(inputs, [&](const Value& input) {
-      const Value* name = input.get_if<Attributes>()->find("name");
-      return name != nullptr && model_.find(*name->get_if<std::string>()) != nullptr;
+      const auto* name = input.get_if<Attributes>()->get_if<std::string>("name");
+      return name != nullptr && (model_.find(*name) != nullptr || texts_.contains(*name));
     });
     set_attribute("onnx.nodes", nodes);
     set_attribute("onnx.inputs", Value(std::move(inputs)));

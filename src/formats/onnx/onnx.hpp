@@ -150,7 +150,7 @@ class ExternalFiles {
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 // Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt for more than 1 MiB, or if they are not
-// UTF-8.
+// UTF-8. Throws invalid_file for another number of texts than the shape has, and for elements in other fields.
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
 struct SparseProto {

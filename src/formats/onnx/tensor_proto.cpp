@@ -398,6 +398,11 @@ Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFi
 }
 
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source) {
+  if (proto.is_external || proto.raw || proto.field != ListField::none)
+    fail("string_data: expected the texts of a STRING tensor in this field, found elements in another one");
+  if (element_count(proto.dims) != proto.texts.size())
+    fail(fmt::format("string_data: shape {} expects {}, found {}", to_string(proto.dims),
+                     element_count(proto.dims).value_or(UINT64_MAX), proto.texts.size()));
   Value::Array texts;
   std::uint64_t left = kMostTextBytes;
   for (const auto& place : proto.texts) {

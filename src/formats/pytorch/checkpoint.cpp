@@ -19,6 +19,7 @@
 #include "formats/spellings.hpp"
 #include "model/limits.hpp"
 #include "syntax/element_value.hpp"
+#include "views/integer_blobs.hpp"
 
 namespace poise::pytorch {
 namespace {
@@ -552,7 +553,12 @@ std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::
   if (!element || !bytes) return std::nullopt;
   if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
     const Id order = pickle_.items(*dtype.state)[1];
-    if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") std::ranges::reverse(*bytes);
+    if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") {
+      const std::size_t number = get_number_bytes(*element);
+      for (std::size_t begin = 0; begin + number <= bytes->size(); begin += number)
+        std::reverse(bytes->begin() + static_cast<std::ptrdiff_t>(begin),
+                     bytes->begin() + static_cast<std::ptrdiff_t>(begin + number));
+    }
   }
   return read_element(*element, std::as_bytes(std::span(*bytes)));
 }

@@ -128,7 +128,7 @@ std::string compute_digest(const Blob& blob) {
 
 // Returns the digest of a part's decoded bytes, if the file that it was read from has one.
 std::optional<Digest> find_known_digest(const StoredPart& part) {
-  const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
+  const bool known = part.digest && !part.digest->over_stored && is_computable(part.digest->algorithm);
   return known ? part.digest : std::nullopt;
 }
 

@@ -20,6 +20,7 @@ ConvertOptions complete_options(const MergeRecipe& recipe, ConvertOptions option
     throw Error(ErrorKind::bad_argument,
                 fmt::format("{}: merges do not support this option; convert the result, or an input, with it", option));
   };
+  if (!options.delta.empty()) refuse("delta");
   if (!options.lora.empty()) refuse("lora");
   if (!options.vocab.empty()) refuse("vocab");
   if (!options.merges.empty()) refuse("merges");

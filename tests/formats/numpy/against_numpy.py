@@ -77,6 +77,11 @@ with tempfile.TemporaryDirectory() as directory:
         poise("convert", "--quiet", path / "in.npz", "-o", path / "middle.zt", "--force")
         poise("convert", "--quiet", path / "middle.zt", "-o", path / "out.npz", "--force")
         expect_same(np.load(path / "out.npz"), expected)
+        # A header of version 1 has up to 64 KiB.
+        save(path / "long.npz", **expected, record=np.zeros(3, [(f"field_{i:03}", "f4") for i in range(1500)]))
+        assert json.loads(poise("verify", "--json", path / "long.npz"))["ok"]
+        poise("convert", "--quiet", path / "long.npz", "-o", path / "out.npz", "--force")
+        expect_same(np.load(path / "out.npz"), expected)
         assert poise("hash", path / "in.npz").split()[-2:-1] == poise("hash", path / "in.npz").split()[-2:-1]
     for version in ((1, 0), (2, 0), (3, 0)):
         for name in ("f_62_c16", "c_60_b1", "scalar", "empty"):

@@ -169,7 +169,9 @@ with tempfile.TemporaryDirectory() as directory:
         nodes.append(
             helper.make_node("Constant", [], [name], **{key: sparse[-1] if key == "sparse_value" else value.tolist()})
         )
-    onnx.save(model_of([texts], nodes, sparse), path / "other.onnx")
+    model = model_of([texts], nodes, sparse)
+    model.graph.input.append(helper.make_tensor_value_info("texts", TensorProto.STRING, [2]))
+    onnx.save(model, path / "other.onnx")
     poise("convert", "--quiet", path / "other.onnx", "-o", path / "other.zt")
     poise("convert", "--quiet", "--dtype", "f32", path / "other.zt", "-o", path / "other.npz")
     there = np.load(path / "other.npz")
@@ -184,6 +186,14 @@ with tempfile.TemporaryDirectory() as directory:
         told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]
         and told["onnx.producer_name"] == "against_onnx"
     ), told
+    # Texts have the number that dims states, and are in one field.
+    wrong, raw = (helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", b"b"]) for _ in range(2))
+    wrong.string_data.append(b"c")
+    raw.raw_data = b"abcd"
+    for tensor, message in ((wrong, "shape [2] expects 2, found 3"), (raw, "elements in another one")):
+        onnx.save(model_of([tensor]), path / "wrong.onnx")
+        refused = subprocess.run([sys.argv[1], "inspect", path / "wrong.onnx"], capture_output=True, text=True)
+        assert refused.returncode == 1 and message in refused.stderr, refused
     # Poise recognizes a renamed file by its content.
     (path / "raw.onnx").rename(path / "raw.pb")
     assert json.loads(poise("inspect", "--json", path / "raw.pb"))["format"] == "onnx"

@@ -47,6 +47,17 @@ def poise(*arguments):
     return subprocess.run([POISE, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
+class Scalar:
+    """A scalar of NumPy as a big-endian machine saves it: both halves of a complex number have its byte order."""
+
+    def __init__(self, dtype, content):
+        self.dtype = dtype
+        self.content = content
+
+    def __reduce__(self):
+        return numpy.core.multiarray.scalar, (numpy.dtype(self.dtype), self.content)
+
+
 def tensors():
     torch.manual_seed(3)
     state = collections.OrderedDict()
@@ -92,6 +103,7 @@ with tempfile.TemporaryDirectory() as directory:
         "none": None,
         "loss": numpy.float32(1.5),
         "steps": numpy.int64(7),
+        "swapped": Scalar(">c8", numpy.array([1 + 2j], ">c8").tobytes()),
         "ids": {1, 2},
         "raw": b"\x00\xff",
         "big": 1 << 40,
@@ -126,6 +138,7 @@ with tempfile.TemporaryDirectory() as directory:
                     "none": None,
                     "loss": 1.5,
                     "steps": 7,
+                    "swapped": [1.0, 2.0],
                     "ids": [1, 2],
                     "raw": "00ff",
                     "big": 1 << 40,

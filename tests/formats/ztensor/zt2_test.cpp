@@ -228,6 +228,17 @@ TEST(Zt2, DigestsCanBeSha256OrLeftOut) {
   EXPECT_THROW(written(golden_model(), options), Error);
 }
 
+TEST(Zt2, TheContentDigestIgnoresDigestsOfOtherAlgorithms) {
+  Model model = golden_model();
+  const std::string expected = ztensor::compute_content_digest2(model);
+  Model other;
+  for (Tensor tensor : model.tensors()) {
+    tensor.parts[0].digest = Digest{DigestAlgorithm::unknown, "md5:abc"};
+    other.add(std::move(tensor));
+  }
+  EXPECT_EQ(ztensor::compute_content_digest2(other), expected);
+}
+
 TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   Model model;
   std::string data(5'000'001, '\0');
