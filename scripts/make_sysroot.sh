@@ -25,4 +25,6 @@ done
 find "$directory/usr/lib" "$directory/lib" -type l -lname '/*' | while read -r link; do
   ln -sfn "$(realpath --relative-to="$(dirname "$link")" -m "$directory$(readlink "$link")")" "$link"
 done
+# QEMU would show these empty folders to programs in place of the machine's.
+rmdir "$directory/proc" "$directory/sys"
 touch "$directory/complete"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bytes/utf8.hpp"
 
@@ -49,41 +50,85 @@ std::optional<std::string_view> find_class_name(std::string_view set) {
   return set.substr(2, end - 2);
 }
 
-// Returns true if the set after a "[" contains the character, and removes the set from the pattern. Returns
-// std::nullopt, and keeps the pattern, if the set has no end.
-std::optional<bool> match_set(std::string_view& pattern, std::string_view character) {
-  std::string_view rest = pattern;
-  const bool inverted = rest.starts_with('!') || rest.starts_with('^');
-  if (inverted) rest.remove_prefix(1);
-  bool found = false;
-  for (bool is_first = true; !rest.empty(); is_first = false) {
-    if (rest.starts_with(']') && !is_first) {
-      pattern = rest.substr(1);
-      return found != inverted;
+bool skip_inversion(std::string_view& set) {
+  const bool inverted = set.starts_with('!') || set.starts_with('^');
+  if (inverted) set.remove_prefix(1);
+  return inverted;
+}
+
+// Removes a character, or a range of characters such as "a-z", from a set. Returns its ends.
+std::pair<std::string_view, std::string_view> pop_range(std::string_view& set) {
+  const std::string_view from = pop_character(set);
+  if (set.size() <= 1 || set[0] != '-' || set[1] == ']') return {from, from};
+  set.remove_prefix(1);
+  return {from, pop_character(set)};
+}
+
+// Finds which sets of a pattern have an end. A "[" without one is a plain character. All are found in one pass, so that
+// a pattern with many of them takes no longer than others.
+class SetEnds {
+ public:
+  explicit SetEnds(std::string_view pattern) : pattern_(pattern) {}
+
+  // Returns true if the set whose first byte after "[" is that of `rest` has an end. Requires: `rest` ends as the
+  // pattern.
+  bool has_end(std::string_view rest) {
+    if (closes_.empty()) find_all();
+    skip_inversion(rest);
+    return rest.starts_with(']') ? closes_after_range(rest) : get_closes(rest);  // "]" at the beginning is a character
+  }
+
+ private:
+  void find_all() {
+    closes_.assign(pattern_.size() + 1, false);
+    std::size_t class_end = std::string_view::npos;  // the next ":]" at least two bytes further
+    for (std::size_t at = pattern_.size(); at-- > 0;) {
+      const std::string_view rest = pattern_.substr(at);
+      if (rest.substr(std::min<std::size_t>(2, rest.size()), 2) == ":]") class_end = at + 2;
+      if (rest.starts_with("[:") && class_end != std::string_view::npos) {
+        closes_[at] = closes_[class_end + 2];
+      } else {
+        closes_[at] = rest.starts_with(']') || closes_after_range(rest);
+      }
     }
-    if (const auto name = find_class_name(rest)) {
+  }
+  bool get_closes(std::string_view rest) const { return closes_[pattern_.size() - rest.size()]; }
+  bool closes_after_range(std::string_view rest) const {
+    if (rest.empty()) return false;
+    pop_range(rest);
+    return get_closes(rest);
+  }
+
+  std::string_view pattern_;
+  std::vector<bool> closes_;  // for each byte inside a set: whether the set has an end; empty until it is needed
+};
+
+// Returns true if the set after a "[" contains the character, and removes the set from the pattern. Requires: the set
+// has an end.
+bool match_set(std::string_view& pattern, std::string_view character) {
+  const bool inverted = skip_inversion(pattern);
+  bool found = false;
+  for (bool is_first = true; is_first || !pattern.starts_with(']'); is_first = false) {
+    if (const auto name = find_class_name(pattern)) {
       found = found || is_in_class(character, *name);
-      rest.remove_prefix(name->size() + 4);
+      pattern.remove_prefix(name->size() + 4);
       continue;
     }
-    const std::string_view from = pop_character(rest);
-    std::string_view to = from;
-    if (rest.size() > 1 && rest[0] == '-' && rest[1] != ']') {
-      rest.remove_prefix(1);
-      to = pop_character(rest);
-    }
+    const auto [from, to] = pop_range(pattern);
     found = found || (from <= character && character <= to);
   }
-  return std::nullopt;
+  pattern.remove_prefix(1);
+  return found != inverted;
 }
 
 // Returns true if the pattern's next item, which is not a star, matches the name's next character, and removes both.
-bool match_token(std::string_view& pattern, std::string_view& name) {
+// `ends` belongs to the whole pattern.
+bool match_token(std::string_view& pattern, std::string_view& name, SetEnds& ends) {
   std::string_view rest = pattern;
   const std::string_view wanted = pop_character(rest);
   const std::string_view character = find_first_character(name);
   bool matches = wanted == "?" || wanted == character;
-  if (wanted == "[") matches = match_set(rest, character).value_or(matches);
+  if (wanted == "[" && ends.has_end(rest)) matches = match_set(rest, character);
   if (!matches) return false;
   pattern = rest;
   name.remove_prefix(character.size());
@@ -96,12 +141,13 @@ bool match(std::string_view pattern, std::string_view name, std::vector<std::str
   // matches one more character. Earlier stars need no retry, since the text between two stars may match as early as
   // possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
+  SetEnds ends(pattern);
   while (!pattern.empty() || !name.empty()) {
     if (pattern.starts_with('*')) {
       pattern.remove_prefix(1);
       retry.emplace(pattern, name);
       if (stars != nullptr) stars->push_back(name.substr(0, 0));
-    } else if (pattern.empty() || name.empty() || !match_token(pattern, name)) {
+    } else if (pattern.empty() || name.empty() || !match_token(pattern, name, ends)) {
       if (!retry || retry->second.empty()) return false;
       const std::size_t more = pop_character(retry->second).size();
       if (stars != nullptr) stars->back() = {stars->back().data(), stars->back().size() + more};
@@ -123,10 +169,11 @@ std::optional<std::vector<std::string_view>> find_glob_stars(std::string_view pa
 
 std::size_t count_glob_stars(std::string_view pattern) {
   std::size_t stars = 0;
+  SetEnds ends(pattern);
   while (!pattern.empty()) {
     const std::string_view first = pop_character(pattern);
     if (first == "*") ++stars;
-    if (first == "[") match_set(pattern, "a");
+    if (first == "[" && ends.has_end(pattern)) match_set(pattern, "a");
   }
   return stars;
 }

@@ -230,10 +230,10 @@ class HttpClient::Transfer {
     code_ = load_curl().easy_perform(curl_);
     if (code_ == CURLE_OK && !failure_ && response_.status >= 200 && response_.status < 300 && !is_good_)
       check_reply();  // the reply's body is empty
-    if (code_ == CURLE_OK && !failure_ && response_.status == 416) check_empty_file();
     if (code_ == CURLE_OK && is_good_ && !response_.range_begin && !total_) total_ = body_position_;  // all has arrived
     // accept_body() stops a reply that is not needed, such as the page of an error.
     if (code_ == CURLE_WRITE_ERROR && !failure_ && is_stopped_) code_ = CURLE_OK;
+    if (code_ == CURLE_OK && !failure_ && response_.status == 416) check_empty_file();
     is_stopped_ = false;
   }
 

@@ -41,7 +41,10 @@ class ContinuationStream {
   // the vocabulary.
   std::string add(TokenId token) { return stops_.add(stream_.add(token)); }
   // Ends the text. Returns the text that was held back, if there was no stop text.
-  std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
+  std::string finish() {
+    std::string text = stops_.add(stream_.finish());
+    return text += stops_.finish();
+  }
   // Returns true if a stop text was found.
   bool is_stopped() const { return stops_.is_stopped(); }
 

@@ -69,6 +69,24 @@ TEST(Glob, ManyStarsTakeNoTime) {
   EXPECT_TRUE(matches_glob(pattern, std::string(100'000, 'a')));
 }
 
+// A "[" without an end is a plain character, also where a class or a "]" after it belongs to another set.
+TEST(Glob, ManyBracketsWithoutEndTakeNoTime) {
+  const std::string brackets(20'000, '[');
+  EXPECT_TRUE(matches_glob(brackets, brackets));
+  EXPECT_FALSE(matches_glob("*" + brackets + "x", brackets));
+  std::string classes;
+  std::string name;
+  for (int i = 0; i < 3000; ++i) {
+    classes += "[[:a:]";
+    name += "[a";
+  }
+  EXPECT_TRUE(matches_glob(classes, name));
+  EXPECT_FALSE(matches_glob("*" + classes + "x", name));
+  EXPECT_TRUE(matches_glob("[[:digit:]", "[g"));
+  EXPECT_TRUE(matches_glob("[!]", "[!]"));
+  EXPECT_TRUE(matches_glob("[a-]", "-"));
+}
+
 // A star matches as little as the rest of the pattern allows, the first star first.
 TEST(Glob, FindsTheTextsThatStarsMatch) {
   using Texts = std::vector<std::string_view>;

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <hwy/base.h>
+
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
 #include "kernels/token_counts.hpp"
@@ -265,6 +267,9 @@ TEST(Tiles, TakeAnyNumberOfTokens) {
 // Instructions per token of a prompt in the 22 layers of a Llama with 1.1 B parameters: the table in bench/machines.md.
 // Its matrices are whole panels; a part of one stands for all.
 TEST(Tiles, InstructionsOfAToken) {
+#if !HWY_ARCH_X86
+  GTEST_SKIP() << "only kernels for x86-64 unpack codes for a matrix unit";
+#endif
   constexpr std::size_t kRows = 128;
   constexpr std::size_t kColumns = 2048;
   constexpr std::size_t kTokens = 256;

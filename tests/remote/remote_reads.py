@@ -112,6 +112,8 @@ class RemoteReads(unittest.TestCase):
         self.assert_fails("closed", "asks to wait 3600 seconds")
         self.assert_fails("forbidden", "HF_TOKEN")
         self.assertIn("no such file", self.poise("inspect", self.file("none", "absent.gguf"), code=1))
+        (self.served / "empty.bin").write_bytes(b"")
+        self.assertIn("the file is empty", self.poise("inspect", self.file("none", "empty.bin"), code=1))
         self.assertIn("curl -LO URL", self.poise("inspect", self.file("whole", "big.bin"), code=1))
 
     def assert_error_or(self, expected, what, *arguments):

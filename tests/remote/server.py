@@ -137,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(200, data, ETag=etag)
         begin, end = int(asked_range[1]), min(int(asked_range[2]) + 1, len(data))
         if begin >= len(data):
-            return self.reply(416, Content_Range=f"bytes */{len(data)}")
+            return self.reply(416, b"<p>a page for people</p>", Content_Range=f"bytes */{len(data)}")
         body = data[begin:end]
         stated, total, length = begin, len(data), len(body)
         if fault == "range":

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
 
 namespace poise {
 namespace {
@@ -51,6 +52,23 @@ TEST(StopTexts, HoldsBackNoMoreThanWhatMayBecomeOne) {
   EXPECT_TRUE(watch.is_stopped());
   EXPECT_EQ(watch.add("more"), "");
   EXPECT_EQ(watch.finish(), "");
+}
+
+// The text that was held back comes before the rest of a character that the tokens do not complete.
+TEST(ContinuationStream, EndsInTheOrderOfTheTokens) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::byte_pair;
+  for (const char* text : {"s", "t", "\xc3"}) vocabulary.add(text, 0, TokenType::normal);
+  const Tokenizer tokenizer(vocabulary);
+  ContinuationStream stream(tokenizer, {}, {"stop", "t\xc3"});
+  EXPECT_EQ(stream.add(0), "");
+  EXPECT_EQ(stream.add(2), "");
+  EXPECT_EQ(stream.finish(), "s\xc3");
+  ContinuationStream stopped(tokenizer, {}, {"stop", "t\xc3"});
+  EXPECT_EQ(stopped.add(1), "");
+  EXPECT_EQ(stopped.add(2), "");
+  EXPECT_EQ(stopped.finish(), "");
+  EXPECT_TRUE(stopped.is_stopped());
 }
 
 TEST(StopTexts, AnEmptyOneIsRefused) { EXPECT_THROW(StopTexts({"a", ""}), Error); }
