@@ -1,4 +1,4 @@
-// poise.h: Poise for C programs: opens, checks, converts, writes and runs files of model weights.
+// poise.h is Poise's interface for C programs. Poise opens, checks, converts, writes and runs files of model weights.
 //
 //   poise_error error;
 //   poise_model* model = NULL;
@@ -6,35 +6,37 @@
 //   poise_model_free(model);
 //
 //  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Calls that
-//     succeed write their outputs; calls that fail leave them alone. Only the contents of a buffer that such a call was
-//     filling are undefined.
-//  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. Every call overwrites it: kind,
-//     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere
-//     else. Any call can return POISE_OUT_OF_MEMORY and, if Poise has a bug, POISE_INTERNAL; calls that read or write
-//     files also POISE_IO.
-//  3. NULL. A pointer must not be NULL unless its call defines what NULL means; POISE_BAD_ARGUMENT names the parameter.
-//     Free functions take NULL.
+//     succeed write their outputs; calls that fail leave them alone. Only the contents of a buffer that a failed call
+//     was filling are undefined. In a comment, "POISE_NOT_FOUND for a missing key" means that the call returns
+//     POISE_NOT_FOUND in this case.
+//  2. Errors. The last parameter of a call that can fail is the caller's poise_error, or NULL. The call overwrites it:
+//     with kind, message, path and offset of the failure, or with POISE_OK and empty texts after success. Poise keeps
+//     no error anywhere else. Any call can return POISE_OUT_OF_MEMORY and, if Poise has a bug, POISE_INTERNAL. Calls
+//     that read or write files can also return POISE_IO.
+//  3. NULL. A pointer must not be NULL unless its call defines what NULL means. Otherwise the call returns
+//     POISE_BAD_ARGUMENT, and the message names the parameter. Free functions take NULL.
 //  4. Ownership. A handle that a call makes (poise_model **) belongs to the caller, who frees it with its free
 //     function. The same holds for poise_string and poise_tokens. Everything else that Poise returns is borrowed.
 //  5. Lifetimes. Objects borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
-//     poise_text, poise_bytes, dims) are valid until the model is freed; arguments of a callback, until it returns;
-//     objects borrowed from a session, batch or stream, until the next call that takes this handle as not const.
-//     Sessions, batches, tokenizers and writers keep what they need of a model and may outlive it.
-//  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
-//     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to
-//     the end of the caller's struct, and sets fields to 0 that an older library does not know. The caller's struct may
-//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size below that of the struct's
-//     first version or above 4096, and for `reserved` that is not 0. In a callback, `size` is the size of the struct
-//     that Poise passes. Structs without `size`, such as poise_text and poise_error, stay as they are.
-//  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
-//     a number it does not know treats it as the enum's UNKNOWN or OTHER.
-//  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may
-//     hold zeros, or as poise_string, which is owned and ends with a zero that `size` does not count. Paths are the
-//     system's bytes.
+//     poise_text, poise_bytes, dims) are valid until the model is freed. Arguments of a callback are valid until it
+//     returns. Objects borrowed from a session, batch or stream are valid until the next call that takes this handle
+//     as a pointer to a non-const object. Sessions, batches, tokenizers and writers keep what they need of a model and
+//     may outlive it.
+//  6. Structs. A struct whose first field is `size` may grow at its end. The caller initializes it with the macro that
+//     has its name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to the
+//     end of the caller's struct. An older library sets the fields that it does not know to 0. In a struct that the
+//     caller fills in, these fields must be 0. POISE_BAD_ARGUMENT for other values of them, for a size below that of
+//     the struct's first version or above 4096, and for `reserved` that is not 0. In a callback, `size` is the size of
+//     the struct that Poise passes. Structs without `size`, such as poise_text and poise_error, stay as they are.
+//  7. Enums. Later versions may add numbers to an enum, and older programs may receive them. A program should treat a
+//     number that it does not know as the enum's UNKNOWN or OTHER, if the enum has one of these.
+//  8. Text. Text goes in as zero-terminated UTF-8, or as UTF-8 with a length. It comes out as poise_text, which is
+//     borrowed, has a length and may hold zeros, or as poise_string, which is owned and ends with a zero that `size`
+//     does not count. Paths are bytes, as the operating system takes them.
 //  9. Options. NULL means the defaults: those of the struct's initializer.
-// 10. Callbacks. They return 0 to go on; after any other number the call stops and returns POISE_CANCELLED, unless its
-//     comment states otherwise. Poise passes `user` on and does not look at it. A callback must not free or change the
-//     objects of the call, and must not leave by longjmp.
+// 10. Callbacks. They return 0 to go on; after any other number the call stops and returns POISE_CANCELLED, unless the
+//     call's comment states otherwise. Poise passes `user` on and does not look at it. A callback must not free or
+//     change the objects of the call, and must not leave by longjmp.
 // 11. Threads. Many threads may use a const handle at once; one thread at a time may use any other handle. Different
 //     handles are independent. Calls may compute with several threads; callbacks run one at a time, but not always on
 //     the caller's thread.
@@ -48,7 +50,7 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define POISE_ENUM : int32_t  // so that any number a C program passes is a value
+#define POISE_ENUM : int32_t  // so that every number from a C program is a value of the enum
 #else
 #define POISE_ENUM
 #endif
@@ -82,9 +84,10 @@ typedef struct poise_error {
   char path[1024];     // the file concerned; may be empty
 } poise_error;
 
-// Returns "0.2.0". Static.
+// Returns the version of the library, such as "0.2.0". The text is static.
 const char* poise_version(void);
-// Returns "invalid_file" or another name; "unknown" for a number that is not a status. Static.
+// Returns the name of a status, such as "invalid_file"; "unknown" for a number that is not a status. The text is
+// static.
 const char* poise_status_name(poise_status status);
 
 // ---- Text, bytes and tokens ------------------------------------------------------------------------------
@@ -137,7 +140,7 @@ typedef struct poise_progress {
 
 typedef enum poise_severity POISE_ENUM {
   POISE_WARNING = 0,  // the file can be used
-  POISE_FAULT = 1     // it breaks a rule
+  POISE_FAULT = 1     // the file breaks a rule
 } poise_severity;
 
 // Describes a fault of a file, or a warning about it, with its place.
@@ -156,7 +159,7 @@ typedef struct poise_finding {
 
 typedef struct poise_format {
   size_t size;
-  poise_text name;         // its name in options
+  poise_text name;         // the name that options take: "alt"
   poise_text description;  // one line
   poise_text extension;    // ".alt"; empty for directories
   int32_t readable;        // 0 or 1
@@ -169,7 +172,7 @@ typedef struct poise_format {
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error);
 
 typedef enum poise_dtype POISE_ENUM {
-  POISE_DTYPE_UNKNOWN = 0,  // a type in a file that Poise does not know
+  POISE_DTYPE_UNKNOWN = 0,  // Poise does not know the type that the file names
   POISE_F64 = 1,
   POISE_F32 = 2,
   POISE_F16 = 3,
@@ -252,8 +255,8 @@ poise_status poise_attributes_get_json(const poise_attributes* attributes, const
 typedef struct poise_model poise_model;
 
 typedef enum poise_io POISE_ENUM {
-  POISE_IO_MAP = 0,  // borrows the page cache
-  POISE_IO_READ = 1  // copies bytes; poise_part_map is unsupported
+  POISE_IO_MAP = 0,  // maps files into memory and borrows their bytes
+  POISE_IO_READ = 1  // copies bytes of files; poise_part_map returns POISE_UNSUPPORTED
 } poise_io;
 
 typedef struct poise_open_options {
@@ -267,7 +270,8 @@ typedef struct poise_open_options {
   { sizeof(poise_open_options), NULL, NULL, POISE_IO_MAP, 0 }
 
 // Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free.
-// POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path that is neither file nor
+// POISE_NOT_FOUND for a path that does not exist, POISE_INVALID_FILE for a file that breaks a rule of its format,
+// POISE_UNSUPPORTED for a file that Poise cannot read, POISE_BAD_ARGUMENT for a path that is neither file nor
 // directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
 // Opens a model file that is in memory. The bytes are borrowed: they must stay until the model and all objects made
@@ -276,8 +280,9 @@ poise_status poise_open(const char* path, const poise_open_options* options, poi
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
                                poise_model** model, poise_error* error);
 // Opens a file on a server by https:// or http://, or a repository of the Hugging Face Hub or one of its files by
-// hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers; later calls request the bytes that they need. Also
-// POISE_IO when the server cannot be reached or refuses access, and POISE_BAD_ARGUMENT for other URLs.
+// hf://ORG/NAME[@REVISION][/FILE] (docs/remote.md). Reads headers; later calls request the bytes that they need. Fails
+// as poise_open does, with POISE_IO when the server cannot be reached or refuses access, and with POISE_BAD_ARGUMENT
+// for other URLs.
 poise_status poise_open_url(const char* url, const poise_open_options* options, poise_model** model,
                             poise_error* error);
 void poise_model_free(poise_model* model);
@@ -289,7 +294,7 @@ typedef struct poise_model_info {
   uint64_t file_size;  // bytes of all files
   size_t tensors;
   size_t warnings;
-  int32_t has_config;      // hyperparameters: 0 or 1
+  int32_t has_config;      // 1 if Poise knows the hyperparameters, else 0
   int32_t has_vocabulary;  // 0 or 1
 } poise_model_info;
 #define POISE_MODEL_INFO_INIT \
@@ -301,25 +306,25 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 // POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Each call gives a map: who made the model ("author", "license", ...); its configuration, with all keys of its
-// config.json and the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); or the
-// file's other attributes.
+// Each call gives a map. The card states who made the model ("author", "license", ...). The configuration has all keys
+// of config.json, and default values for missing hyperparameters ("hidden_size", ...). It is empty when the model has
+// no configuration. The attributes are the file's other keys and values.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error);
 
 typedef enum poise_vocabulary_kind POISE_ENUM {
   POISE_SENTENCEPIECE_BPE = 0,      // merges by score over characters
-  POISE_SENTENCEPIECE_UNIGRAM = 1,  // the cut with the largest sum of scores
+  POISE_SENTENCEPIECE_UNIGRAM = 1,  // the segmentation with the largest sum of scores
   POISE_BYTE_PAIR = 2,              // merges by rank over bytes
-  POISE_PIPELINE = 3                // tokenizer.json's pipeline; poise_writer_set_vocabulary does not make one
+  POISE_PIPELINE = 3                // the steps of a tokenizer.json; poise_writer_set_vocabulary refuses this kind
 } poise_vocabulary_kind;
 
 typedef struct poise_vocabulary {
   size_t size;
   poise_vocabulary_kind kind;
   int32_t max_length;  // the longest sequence, in tokens; 0: unknown
-  int32_t bos_id;      // -1: none, as below
+  int32_t bos_id;      // -1: none; the same for the next three
   int32_t eos_id;
   int32_t pad_id;
   int32_t unk_id;
@@ -327,7 +332,7 @@ typedef struct poise_vocabulary {
   int32_t remove_extra_whitespaces;  // 0 or 1
   size_t tokens;
   size_t merges;          // only for POISE_BYTE_PAIR and POISE_PIPELINE
-  poise_text normalizer;  // "identity"
+  poise_text normalizer;  // SentencePiece's normalizer: "identity", "nmt_nfkc", ...
 } poise_vocabulary;
 #define POISE_VOCABULARY_INIT                                                                           \
   {                                                                                                     \
@@ -380,13 +385,14 @@ poise_status poise_tensor_at(const poise_model* model, size_t index, const poise
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error);
 
+// Names a layout, with the roles of its parts.
 typedef enum poise_layout POISE_ENUM {
-  POISE_DENSE = 0,            // data: row-major
+  POISE_DENSE = 0,            // data, row-major
   POISE_SPARSE_CSR = 1,       // values, indices, indptr
   POISE_SPARSE_COO = 2,       // values, coords
   POISE_QUANTIZED_GROUP = 3,  // packed_weight, scales, zeros
   POISE_AFFINE = 4,           // data, with one scale for the whole tensor: qint8 and qint4
-  POISE_LAYOUT_OTHER = 5      // named by layout_name; some are decoded, all are listed
+  POISE_LAYOUT_OTHER = 5      // another layout, named by layout_name; Poise decodes some of these
 } poise_layout;
 
 // Describes how codes q stand for numbers x. If min == max, x = q * delta with q two's complement; else x = min + q *
@@ -459,11 +465,11 @@ typedef struct poise_part_info {
   poise_dtype dtype;
   poise_encoding encoding;
   poise_text dtype_name;     // Poise's name; for an unknown type the file's
-  poise_text encoding_name;  // "raw", "zstd", or the file's name of it; empty for POISE_ENCODING_ABSENT
+  poise_text encoding_name;  // "raw", "zstd", "raw, big-endian", ...; empty for POISE_ENCODING_ABSENT
   uint64_t decoded_size;     // bytes
   uint64_t stored_size;      // bytes in the file; 0 for POISE_ENCODING_ABSENT
   poise_text file;           // the file with these bytes; empty for POISE_ENCODING_ABSENT
-  uint64_t offset;           // in that file; POISE_NO_OFFSET without one
+  uint64_t offset;           // in that file; POISE_NO_OFFSET for POISE_ENCODING_ABSENT
   poise_text digest;         // in the file's spelling; empty for POISE_DIGEST_NONE
   poise_digest_algorithm digest_algorithm;
   int32_t reserved;
@@ -492,7 +498,7 @@ poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out,
 // are not finite, and for rows that are not whole blocks or groups.
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error);
-// Decodes ggml's blocks from any program, row after row, into `count` float32 numbers; `count` is the product of
+// Decodes ggml's blocks, row after row, into `count` float32 numbers; `count` is the product of
 // `dims`. POISE_BAD_ARGUMENT for a type without blocks, for rows that are not whole blocks, and for a `size` or `count`
 // that does not fit `dims`; POISE_UNSUPPORTED for a type that Poise does not decode.
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
@@ -514,7 +520,7 @@ typedef struct poise_verify_report {
   char format[64];  // "alt-v2"; empty when the file could not be opened
   uint64_t tensors;
   uint64_t bytes;    // decoded bytes that were read
-  uint64_t digests;  // digests of parts that were checked
+  uint64_t digests;  // checked digests of parts
   uint64_t faults;   // the file is good if 0
   uint64_t warnings;
 } poise_verify_report;
@@ -522,8 +528,8 @@ typedef struct poise_verify_report {
   { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
 // Checks structure, digests and every value. A faulty file is not a failure of the call: at the end on_finding (may be
-// NULL) gets each finding with `user`, in the order of the file. `report` may be NULL. POISE_NOT_FOUND and
-// POISE_BAD_ARGUMENT for the path.
+// NULL) gets each finding with `user`, in the order of the file. `report` may be NULL. POISE_NOT_FOUND for a path that
+// does not exist, POISE_BAD_ARGUMENT for a path that is neither file nor directory.
 poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error);
@@ -550,24 +556,24 @@ typedef struct poise_model_hash {
 #define POISE_MODEL_HASH_INIT \
   { sizeof(poise_model_hash), "", "" }
 
-// Computes SHA-256 of every part over decoded bytes, and passes it to on_part (may be NULL) with `user`, sorted by
-// tensor and role. `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or has
-// a wrong digest in its file.
+// Computes the SHA-256 of each part's decoded bytes, and passes the hashes to on_part (may be NULL) with `user`, in the
+// order of tensors' names, then roles. `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that
+// cannot be decoded or has a wrong digest in its file.
 poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error);
 
-// Describes the numbers of one tensor. Codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+// Describes the numbers of one tensor. Codes are decoded, booleans are 0 and 1, and zeros of a sparse tensor count.
 typedef struct poise_tensor_statistics {
   size_t size;
   poise_text tensor;
   poise_text type;     // how the elements are stored: "bf16", "q4_k", "sparse_csr f16"
-  poise_text problem;  // the reason why there are no numbers below; empty: there are
+  poise_text problem;  // the reason why Poise cannot compute the statistics; else empty
   uint64_t elements;
   double min;  // this and the next four cover the finite numbers; NaN if there are none
   double max;
   double mean;
-  double deviation;  // standard deviation, divided by the count
+  double deviation;  // standard deviation; its divisor is the count
   double rms;        // root of the mean square
   uint64_t zeros;
   uint64_t subnormals;
@@ -576,9 +582,9 @@ typedef struct poise_tensor_statistics {
   uint64_t outliers;             // finite, and further from the mean than six standard deviations
   uint64_t largest_channel;      // the index in the first dimension with the largest rms
   double largest_channel_rms;    // NaN without a dimension or without finite numbers
-  double histogram_low;          // a sample of the numbers, in eight bins of equal width between these two;
-  double histogram_high;         // NaN without finite numbers
-  uint64_t histogram_counts[8];  // numbers outside count in the first and the last bin
+  double histogram_low;          // the lower end of the first bin; NaN without finite numbers
+  double histogram_high;         // the upper end of the last bin; NaN without finite numbers
+  uint64_t histogram_counts[8];  // counts of a sample in bins of equal width; the outer bins count numbers outside, too
 } poise_tensor_statistics;
 
 typedef struct poise_statistics_options {
@@ -609,16 +615,16 @@ typedef struct poise_report_options {
 #define POISE_REPORT_OPTIONS_INIT \
   { sizeof(poise_report_options), NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0 }
 
-// Writes one page of HTML about a model, for a browser (docs/report.md). Faults of the data are part of the page, which
-// appears whole or not at all. `bytes`, its size, may be NULL. POISE_BAD_ARGUMENT for a page that exists without
-// `overwrite` or is an input.
+// Writes one page of HTML about the model at `path` to the file `page` (docs/report.md). Faults of the data are part of
+// the page, which appears whole or not at all. `bytes` gets the size of the page, and may be NULL. POISE_BAD_ARGUMENT
+// for a page that exists without `overwrite` or is an input.
 poise_status poise_write_report(const char* path, const char* page, const poise_report_options* options,
                                 uint64_t* bytes, poise_error* error);
 
 // Chooses how a format stores parts. POISE_BAD_ARGUMENT for a setting that the format lacks.
 typedef struct poise_storage {
   size_t size;
-  const char* dialect;            // alt: "alt.c"; NULL: the canonical form
+  const char* dialect;            // a dialect of the format, such as "alt.c" of alt; NULL: the canonical form
   poise_digest_algorithm digest;  // the algorithm for every part
   int32_t zstd_level;             // 0: not compressed
   uint64_t align;                 // alignment of parts, a power of two; 0: the format's default
@@ -653,10 +659,10 @@ typedef struct poise_lora {
   double scale;  // times the adapter's own scale; usually 1
 } poise_lora;
 
-// Gives another name to tensors that match.
+// Gives another name to tensors whose names match a pattern.
 typedef struct poise_rename {
   const char* pattern;  // a shell pattern, or a regular expression after "re:"
-  const char* name;     // the k-th * is the text that the pattern's k-th * matched; $1 is a group of the expression
+  const char* name;     // the k-th * stands for the match of the pattern's k-th *, $1 for a group of the expression
 } poise_rename;
 // Gives a new value to a key.
 typedef struct poise_setting {
@@ -679,21 +685,22 @@ typedef struct poise_convert_options {
   size_t skip_count;
   const char* vocab;  // as in poise_open_options
   const char* merges;
-  const poise_card* card;        // replaces fields of the input's; NULL: none
+  const poise_card* card;        // fields that replace those of the input's card; NULL: none
   const poise_storage* storage;  // NULL: the defaults
   double min_sparsity;           // `sparse` applies to tensors with at least this share of zeros
   poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
   poise_dtype dtype;  // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
-  poise_io io;          // how the input is read
-  int32_t overwrite;    // 1: replace an existing output
-  int32_t verify;       // 1: check the digests of the input while it is read; 0: trust it
-  int32_t strict;       // 1: refuse an input with warnings (pickles that name code, ...): nothing is written
-  const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
-                        // NULL: none
+  poise_io io;             // how the input is read
+  int32_t overwrite;       // 1: replace an existing output
+  int32_t verify;          // 1: check the digests of the input while it is read; 0: trust it
+  int32_t strict;          // 1: refuse an input with warnings (pickles that name code, ...): nothing is written
+  const char* imatrix;     // path of an importance matrix, which weighs the errors of blocks (GGUF, or llama-imatrix's
+                           // older format); NULL: none
   const poise_lora* lora;  // adapters to merge into the input, in this order, after the delta and before all else
   size_t lora_count;
-  // Changes of the whole model, in this order, after the adapters. The other options see their results.
+  // The fields from strip_prefix to set change the whole model, in this order, after the adapters; drop_rows does so in
+  // the place of vocab_size. The other options see the results.
   const char* strip_prefix;    // removed from the beginning of names; NULL: none
   const poise_rename* rename;  // the first pattern that matches a name counts
   size_t rename_count;
@@ -702,13 +709,12 @@ typedef struct poise_convert_options {
   uint64_t vocab_size;       // keeps the first tokens, with their rows of embedding and output matrix; 0: all
   const poise_setting* set;  // new values of keys
   size_t set_count;
-  uint64_t drop_rows;    // 1: leave out rows of embedding and output that have no token
-  const char* delta;     // a file of `poise delta` to apply to the input before everything else; NULL: none
-  uint64_t output_size;  // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
-  double
-      bits_per_weight;  // for "auto": the bits that the tensors may have, over all elements; 0: output_size limits it
-  const char* text;     // for "auto": a file; matrices weigh as much as they change the predictions for its text; NULL:
-                        // they weigh by the number of layers
+  uint64_t drop_rows;      // 1: leave out rows of embedding and output that have no token
+  const char* delta;       // a file of `poise delta` to apply to the input before everything else; NULL: none
+  uint64_t output_size;    // for "auto": the bytes that the output may have; 0: bits_per_weight limits it
+  double bits_per_weight;  // for "auto": the most bits per element, over all tensors; 0: output_size limits the size
+  const char* text;        // for "auto": path of a text; a matrix weighs by how much its errors change the model's
+                           // predictions for the text; NULL: matrices weigh by the number of layers
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
@@ -734,10 +740,10 @@ typedef struct poise_convert_report {
   }
 
 // Converts a file or directory. The output appears whole or not at all. POISE_INVALID_FILE for bytes of the input that
-// do not match their digest, and for a warning if `strict`. POISE_NOT_FOUND for the input;
+// do not match their digest, and for a warning if `strict`; POISE_NOT_FOUND for an input that does not exist;
 // POISE_BAD_ARGUMENT for invalid options, an output that exists without `overwrite`, and one that is an input;
-// POISE_UNSUPPORTED for what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
-// poise_string_free.
+// POISE_UNSUPPORTED for a model that the output's format cannot hold. `report` may be NULL; otherwise free
+// report->details with poise_string_free.
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error);
 
@@ -764,22 +770,22 @@ typedef struct poise_extract_lora_options {
 typedef struct poise_lora_report {
   size_t size;
   char format[64];    // that was written
-  uint64_t matrices;  // of the model that the adapter changes
+  uint64_t matrices;  // the number of matrices that the adapter changes
   uint64_t bytes_out;
-  double captured;       // the share of the squared difference that an extracted adapter has; 1 for a conversion
+  double captured;       // the share of the squared difference that an extracted adapter reproduces; 1 for a conversion
   poise_string details;  // owned. JSON: {"matrices": [{"name", "shape", "rank", "rms", "captured"}], "equal": ..,
-                         // "warnings": [..], "losses": [..]}; of a conversion only the last two
+                         // "warnings": [..], "losses": [..]}; a conversion gives only the last two
 } poise_lora_report;
 #define POISE_LORA_REPORT_INIT                            \
   {                                                       \
     sizeof(poise_lora_report), "", 0, 0, 0.0, { NULL, 0 } \
   }
 
-// Writes an adapter that turns the model at `base` into about the one at `tuned` (docs/lora.md). The output appears
-// whole or not at all. POISE_BAD_ARGUMENT for a rank outside 1 to 65536, a pattern that matches no tensor, models that
-// differ in no matrix, and an output that exists without `overwrite` or is an input; POISE_INVALID_FILE for a wrong
-// digest; POISE_UNSUPPORTED for a matrix that has no name in the output's form. `report` may be NULL; otherwise free
-// report->details with poise_string_free.
+// Writes an adapter that approximates the changes from the model at `base` to the one at `tuned` (docs/lora.md). The
+// output appears whole or not at all. POISE_BAD_ARGUMENT for a rank outside 1 to 65536, a pattern that matches no
+// tensor, models that differ in no matrix, and an output that exists without `overwrite` or is an input;
+// POISE_INVALID_FILE for a wrong digest; POISE_UNSUPPORTED for a matrix that has no name in the output's form. `report`
+// may be NULL; otherwise free report->details with poise_string_free.
 poise_status poise_extract_lora(const char* base, const char* tuned, const char* output,
                                 const poise_extract_lora_options* options, poise_lora_report* report,
                                 poise_error* error);
@@ -798,10 +804,10 @@ typedef struct poise_convert_lora_options {
 #define POISE_CONVERT_LORA_OPTIONS_INIT \
   { sizeof(poise_convert_lora_options), NULL, NULL, NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 0, 0 }
 
-// Writes an adapter of PEFT in llama.cpp's form, or the reverse. POISE_BAD_ARGUMENT for an adapter that has the form
-// already, and without a base; POISE_INVALID_FILE, listing its faults; POISE_UNSUPPORTED for kinds of adapters that
-// Poise does not merge, for whole tensors, and for matrices that have no name in the output's form. `report` is as
-// above.
+// Converts an adapter from PEFT's form to llama.cpp's, or the reverse. POISE_BAD_ARGUMENT for an adapter that already
+// has the output's form, and if the base is missing; POISE_INVALID_FILE, listing the faults, for a faulty adapter;
+// POISE_UNSUPPORTED for kinds of adapters that Poise does not merge, for tensors that the adapter stores whole, and for
+// matrices that have no name in the output's form. `report` is as in poise_extract_lora.
 poise_status poise_convert_lora(const char* adapter, const char* output, const poise_convert_lora_options* options,
                                 poise_lora_report* report, poise_error* error);
 
@@ -821,7 +827,7 @@ typedef struct poise_delta_report {
   size_t size;
   char base[72];       // the hash of the base: poise_model_hash.sha256
   uint64_t equal;      // tensors that are equal in both models
-  uint64_t changed;    // the other tensors
+  uint64_t changed;    // tensors of the tuned model that differ or are new
   uint64_t bytes_in;   // of both models
   uint64_t bytes_out;  // of the delta
   double seconds;
@@ -844,7 +850,7 @@ typedef struct poise_imatrix_options {
   size_t size;
   uint64_t chunk_size;     // tokens that are computed together
   uint64_t chunks;         // the largest number of chunks; 0: all
-  const char* dataset;     // the text's name, for the file; NULL: none
+  const char* dataset;     // the text's name, which the output records; NULL: none
   const char* const* add;  // paths of importance matrices whose sums are added
   size_t add_count;
   uint64_t threads;         // the largest number; 0: one per processor
@@ -871,11 +877,11 @@ typedef struct poise_imatrix_report {
 
 // Runs a model on a text, and writes the sums of the squared inputs of each matrix, for poise_convert_options.imatrix
 // (docs/quantization.md): as GGUF, or in llama-imatrix's older format if the output's name ends in ".dat". `text` has
-// `text_size` bytes; tokens at its end that fill no chunk are left out. `model` NULL: only the files of `add` are added
-// up, and `text` is NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or beyond the
-// model's context, for files of different models, and for an output that exists without `overwrite` or is an input;
-// POISE_UNSUPPORTED for a model that Poise does not run. `report` may be NULL; otherwise free report->details with
-// poise_string_free.
+// `text_size` bytes; tokens at its end that fill no chunk are left out. If `model` is NULL, the call only adds up the
+// files of `add`, and `text` must be NULL. POISE_BAD_ARGUMENT for a text without a chunk, for a chunk_size below 16 or
+// beyond the model's context, for files of different models, and for an output that exists without `overwrite` or is an
+// input; POISE_UNSUPPORTED for a model that Poise does not run. `report` may be NULL; otherwise free report->details
+// with poise_string_free.
 poise_status poise_measure_imatrix(const poise_model* model, const char* text, size_t text_size, const char* output,
                                    const poise_imatrix_options* options, poise_imatrix_report* report,
                                    poise_error* error);
@@ -897,7 +903,7 @@ typedef struct poise_fetch_report {
   size_t size;
   poise_string directory;  // owned: the directory with the files, for poise_open
   char commit[72];
-  uint64_t files;       // of the selection
+  uint64_t files;       // the number of selected files
   uint64_t kept;        // files that were complete already
   uint64_t bytes;       // that were received
   uint64_t bytes_kept;  // that were there: whole files, and the beginnings of others
@@ -905,24 +911,25 @@ typedef struct poise_fetch_report {
 #define POISE_FETCH_REPORT_INIT \
   { sizeof(poise_fetch_report), {NULL, 0}, "", 0, 0, 0, 0 }
 
-// Downloads hf://ORG/NAME[@REVISION][/FILE] and checks the digest of each file (docs/remote.md). After an interrupted
-// call, the next one goes on where it stopped. POISE_BAD_ARGUMENT for other URLs, for a pattern that matches no file,
-// and for an existing file with another content without `overwrite`; POISE_UNSUPPORTED for a file without a digest;
-// POISE_INVALID_FILE for a wrong digest; and what poise_open_url returns. `report` may be NULL; otherwise free
-// report->directory with poise_string_free.
+// Downloads hf://ORG/NAME[@REVISION][/FILE] and checks the digest of each file (docs/remote.md). A call goes on where
+// an interrupted call stopped. Fails as poise_open_url does; also POISE_BAD_ARGUMENT for other URLs, for a pattern that
+// matches no file, and for an existing file with another content without `overwrite`; POISE_UNSUPPORTED for a file
+// without a digest; POISE_INVALID_FILE for a wrong digest. `report` may be NULL; otherwise free report->directory with
+// poise_string_free.
 poise_status poise_fetch(const char* url, const poise_fetch_options* options, poise_fetch_report* report,
                          poise_error* error);
 
 // ---- Writing ---------------------------------------------------------------------------------------------
 //
-// Plan the file, then finish it: poise_writer_finish asks for the tensors' bytes. A writer that is freed before leaves
-// no file. After poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
+// Plan the file, then finish it: poise_writer_finish asks for the tensors' bytes. A writer that is freed without
+// poise_writer_finish leaves no file. After poise_writer_finish, every other call with the writer returns
+// POISE_BAD_ARGUMENT, and poise_writer_free still frees it.
 
 typedef struct poise_writer poise_writer;
 
 typedef struct poise_writer_options {
   size_t size;
-  const poise_storage* storage;  // NULL: the defaults. Copied
+  const poise_storage* storage;  // NULL: the defaults. The call copies it
   poise_progress progress;
   int32_t overwrite;  // 1: replace an existing file
   int32_t reserved;
@@ -935,8 +942,8 @@ typedef struct poise_tensor_plan {
   const char* name;
   const uint64_t* dims;  // `rank` lengths; NULL when rank is 0
   size_t rank;
-  // Fills bytes [offset, offset + size) of the tensor. Called in any order, and more than once for the same bytes if a
-  // format must see them before it writes them.
+  // Fills bytes [offset, offset + size) of the tensor. Poise asks for bytes in any order, and more than once for the
+  // same bytes if a format must see them before it writes them.
   int (*fill)(void* user, uint64_t offset, void* out, size_t size);
   void* user;
   poise_affine affine;  // the scale of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte); else ignored
@@ -946,9 +953,9 @@ typedef struct poise_tensor_plan {
 #define POISE_TENSOR_PLAN_INIT \
   { sizeof(poise_tensor_plan), NULL, NULL, 0, NULL, NULL, {0.0f, 0.0f, 0.0f, 0}, POISE_DTYPE_UNKNOWN, 0 }
 
-// Plans the file. `format` NULL: by the path's extension. Writes no byte yet. POISE_BAD_ARGUMENT for a format that
-// Poise does not write, and for a file that exists without options->overwrite; POISE_NOT_FOUND for a missing folder.
-// *writer is freed with poise_writer_free.
+// Plans the file. If `format` is NULL, the path's extension chooses it. Writes no byte yet. POISE_BAD_ARGUMENT for a
+// format that Poise does not write, and for a file that exists without options->overwrite; POISE_NOT_FOUND for a
+// missing folder. *writer is freed with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error);
 // Copies card, configuration, vocabulary and attributes from a model.
@@ -963,7 +970,8 @@ poise_status poise_writer_set_config(poise_writer* writer, const char* json, poi
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
 // The first call begins a vocabulary without tokens; the others add tokens and merges. The counts in `vocabulary` are
 // ignored. Tokens get ids, and merges get ranks, in the order of the calls. Everything is copied. POISE_BAD_ARGUMENT
-// for an unknown kind or type of token, and for tokens and merges without a vocabulary.
+// for POISE_PIPELINE, for an unknown kind of vocabulary or type of token, and for tokens and merges without a
+// vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
@@ -1004,8 +1012,8 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
 typedef struct poise_chat_template {
   size_t size;
   poise_text name;  // "chatml"
-  poise_text end;   // the text that ends an answer: set poise_generate_options.stop_id to its token if it is one,
-                    // else add it to `stop`; empty: the vocabulary's EOS ends an answer
+  poise_text end;   // the text that ends an answer: if it is a token, set poise_generate_options.stop_id to this token,
+                    // else add the text to `stop`; empty: the vocabulary's EOS ends an answer
 } poise_chat_template;
 #define POISE_CHAT_TEMPLATE_INIT                        \
   {                                                     \
@@ -1054,16 +1062,17 @@ typedef enum poise_cache_type POISE_ENUM {
 
 typedef struct poise_session_options {
   size_t size;
-  uint64_t threads;      // the largest number; 0: one per processor
-  uint64_t context;      // the largest number of positions; 0: the model's maximum
-  int32_t exact;         // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
-                         // comparisons
-  int32_t draft_lookup;  // not 0: guesses tokens from repetitions in the text, and checks several in one pass
+  uint64_t threads;          // the largest number; 0: one per processor
+  uint64_t context;          // the largest number of positions; 0: the model's maximum
+  int32_t exact;             // not 0: does not round the numbers that weights are multiplied by, which is slower; for
+                             // comparisons
+  int32_t draft_lookup;      // not 0: guesses tokens from repetitions in the text, and checks several in one pass
   const poise_model* draft;  // a faster model with the same vocabulary that guesses tokens; NULL: none
   poise_cache_type cache;
   int32_t reserved;
   // Poise calls `cancel` with `cancel_user` when poise_session_feed, poise_session_hidden_states,
-  // poise_session_log_probabilities or poise_batch_step begins, and while it computes. NULL: these are not cancelled.
+  // poise_session_log_probabilities or poise_batch_step begins, and while it computes. NULL: Poise does not cancel
+  // these calls.
   int (*cancel)(void* user);
   void* cancel_user;
 } poise_session_options;
@@ -1093,14 +1102,14 @@ typedef struct poise_session_info {
 
 // Describes a session.
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
-// Gives the tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is
-// 0. *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
+// Encodes a text, with special tokens around it, as poise_tokenizer_encode_with_special does. POISE_UNSUPPORTED for a
+// session without a tokenizer.
 poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
                                   poise_error* error);
 // Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Drops all tokens after the first `position`. If there are any, scores need another poise_session_feed.
-// POISE_BAD_ARGUMENT beyond the end.
+// Drops all tokens after the first `position`. If it drops any, poise_session_logits needs another poise_session_feed.
+// POISE_BAD_ARGUMENT for a position beyond the last token.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
 // Makes an independent session with the same tokens and options, on the same weights. *fork is freed with
 // poise_session_free.
@@ -1115,8 +1124,8 @@ poise_status poise_session_load(poise_session* session, const char* path, poise_
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
 // the model lacks, or when the tokens do not fit. After POISE_CANCELLED the session has the tokens that were computed.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
-// Gives the scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first
-// token, and after poise_session_truncate has dropped tokens, until something is fed.
+// Gives the scores (logits) of the next token: an array indexed by token id, borrowed until the session changes.
+// POISE_BAD_ARGUMENT before the first token, and after poise_session_truncate has dropped tokens, until tokens are fed.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
 
@@ -1126,9 +1135,9 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);
 // Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL
-// when count is 0. Layer 0 is the embedding (scaled, and with positions, where the family has these), layer i the
-// output of block i, and the last layer, poise_session_info.layers, the output of the last block after the final norm.
-// POISE_BAD_ARGUMENT for a layer beyond that.
+// when count is 0. Layer 0 is the embedding (scaled, and with positions, where the family has these). Layer i is the
+// output of the i-th block. The last layer, poise_session_info.layers, is the output of the last block after the final
+// norm. POISE_BAD_ARGUMENT for a layer beyond the last.
 poise_status poise_session_hidden_states(poise_session* session, const int32_t* tokens, size_t count, size_t layer,
                                          float* out, poise_error* error);
 
@@ -1138,8 +1147,8 @@ typedef struct poise_log_probability {
   double log_probability;  // the natural logarithm of its probability
 } poise_log_probability;
 
-// Fills out[count] with the most probable next tokens, the best first, without the options of generation. `out` may be
-// NULL when count is 0. POISE_BAD_ARGUMENT before the first token.
+// Fills out[count] with the most probable next tokens, the best first. poise_generate_options have no effect on them.
+// `out` may be NULL when count is 0. POISE_BAD_ARGUMENT as for poise_session_logits.
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error);
 
@@ -1156,9 +1165,9 @@ typedef struct poise_generate_options {
   int64_t top_k;       // chooses among the k best tokens; 0: among all
   float temperature;   // 0: always the best token
   float top_p;         // chooses among the fewest tokens that together have this probability
-  int32_t stop_id;     // ends the text; -1: the end tokens that the files name
+  int32_t stop_id;     // the token that ends the text; -1: the end tokens that the files name
   int32_t ignore_eos;  // not 0: neither end tokens nor stop_id end the text
-  // docs/chat.md gives the order in which all of these are applied.
+  // docs/chat.md gives the order in which Poise applies the options of sampling.
   float min_p;               // chooses among tokens with at least this share of the best one's probability
   float repetition_penalty;  // divides positive scores of tokens in the text, multiplies negative ones; 1: no effect
   float presence_penalty;    // subtracted from the score of each generated token
@@ -1216,7 +1225,7 @@ typedef struct poise_batch poise_batch;
 poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,
                                 poise_error* error);
 void poise_batch_free(poise_batch* batch);
-// Gives the tokens of a text after BOS, as poise_session_prompt does.
+// Encodes a text as poise_session_prompt does.
 poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size_t size, poise_tokens* tokens,
                                 poise_error* error);
 // Adds a text, which takes part in steps until it ends as poise_session_generate would end it. *id is 0, 1, ... Copies

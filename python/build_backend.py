@@ -1,7 +1,7 @@
-"""Builds wheels of Poise (PEP 517), with CMake and what Python brings along: nothing is downloaded.
+"""Builds wheels of Poise (PEP 517) with CMake and Python's standard library, without downloads.
 
-pip calls build_wheel(). POISE_BUILD names a build directory of CMake that is used as it is. Without it, what `make`
-built in build/release is, where it is for this Python; else build/wheel is configured, and all is compiled.
+pip calls build_wheel(). If POISE_BUILD names a build directory of CMake, it is used as it is. Otherwise build/release
+is used, if `make` configured it for this Python. Otherwise build/wheel is configured, and everything is compiled there.
 """
 
 import base64
@@ -57,7 +57,7 @@ def choose_build_directory():
 
 
 def build_package():
-    """Builds the extension. Returns the directory of the package, which has it."""
+    """Builds the extension. Returns the directory of the package with the extension."""
     build, is_new = choose_build_directory()
     if is_new:
         configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja"]
@@ -80,7 +80,7 @@ def make_wheel_file(wheel_tag):
 
 
 def list_package_files(package):
-    """Returns the files of the package in a wheel: [(name in it, path)]."""
+    """Returns the files of the package that a wheel has: [(name in the wheel, path)]."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     names = ("py.typed", f"_poise{suffix}")
     wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name in names]

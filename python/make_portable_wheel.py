@@ -4,7 +4,7 @@
 The wheel holds the libraries that the extension links, as auditwheel arranges them: in poise.libs/, under names with a
 digest, so that no other copy in the process is mistaken for them. Libraries that every Linux for desktops and servers
 has stay outside (PEP 600). The tag manylinux_2_N promises that the wheel runs with glibc 2.N and later: N is the
-largest version that any file in the wheel asks for, of glibc itself or of the glibc that came with its GCC.
+smallest number that suffices for all symbols of glibc and of GCC's libraries that the files in the wheel use.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import build_backend
 
 # The part of auditwheel's list (lib_whitelist) that Poise could link.
 SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+|ld-linux.*)\.so\.\d+")
-# The first glibc of a manylinux policy that allows these versions of symbols: that of the distributions with this GCC.
+# {kind of symbols: {version: N}}: manylinux_2_N is the first policy that allows symbols up to this version.
 # https://github.com/pypa/auditwheel/blob/main/src/auditwheel/policy/manylinux-policy.json
 FIRST_GLIBC = {
     "GLIBCXX": {(3, 4, 19): 17, (3, 4, 22): 24, (3, 4, 24): 27, (3, 4, 28): 31, (3, 4, 29): 34, (3, 4, 30): 35},
@@ -51,7 +51,7 @@ def list_needed(path):
 
 def find_glibc(path):
     """Returns N of the oldest glibc 2.N that can load a file."""
-    minor = 17  # of the oldest policy in use
+    minor = 17  # manylinux_2_17 is the oldest policy in use
     for kind, version in re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)", run("readelf", "-V", path)):
         numbers = tuple(map(int, version.split(".")))
         if kind == "GLIBC":
@@ -92,7 +92,7 @@ def bundle(extension, directory):
         copy.write_bytes(path.read_bytes())
         copy.chmod(0o755)
         run("strip", "--strip-unneeded", copy)
-        # One change at a time: patchelf 0.14 forgets the others.
+        # Each call makes one change, because patchelf 0.14 loses all but one of several changes.
         for needed in list_needed(path):
             if needed in names:
                 run("patchelf", "--replace-needed", needed, names[needed], copy)

@@ -41,7 +41,7 @@ class BatchGenerator {
   BatchGenerator(BatchGenerator&&) noexcept;
   BatchGenerator& operator=(BatchGenerator&&) noexcept;
 
-  // Encodes text, with BOS first if the vocabulary has one. Throws unsupported when the model has no vocabulary.
+  // Encodes text as Tokenizer::encode_with_special() does. Throws unsupported when the model has no vocabulary.
   std::vector<TokenId> prompt(std::string_view text) const;
 
   // Adds a text, which takes part in steps until it ends as Session::generate() would end it. Returns its id: 0, 1, ...

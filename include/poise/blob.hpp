@@ -38,8 +38,10 @@ struct StoredByte {
 // Describes the bytes of a file behind a blob, as they are stored. Two blobs of equal size with equal `Stored` hold the
 // same bytes.
 struct Stored : StoredRange {
-  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of another encoding
-  unsigned swapped = 0;          // size of the numbers whose bytes the file has in reverse order; 0: none
+  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of another encoding. A blob that changes the decoded bytes
+  // adds a description: "raw, big-endian".
+  std::string encoding = "raw";
+  unsigned swapped = 0;  // size of the numbers whose bytes the file has in reverse order; 0: none
 
   friend bool operator==(const Stored&, const Stored&) = default;
 };
@@ -51,7 +53,7 @@ class Blob;
 struct StoredAs {
   enum class Change : std::uint8_t {
     rows_interleaved,  // the file alternates rows of a head's two halves; the blob has the first half, then the second
-    one_added,         // the file has float32 numbers plus 1
+    one_added,         // the file has float32 numbers that are greater by 1
     transposed,        // the file has the columns of a matrix as rows
     codes,             // the file has codes of a few bits; the blob has them as float16 numbers
   };
@@ -71,7 +73,7 @@ class BlobStream {
   // Copies bytes from the current position to `out`, and returns their number. The number is less than out.size() only
   // at the end of the blob. Throws what Blob::read() throws.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  // Returns the best size of a read in bytes: a multiple of 16, so that elements stay whole.
+  // Returns the best size of a read in bytes. Reads of this size keep elements whole.
   virtual std::size_t best_read() const { return 256 << 10; }
 };
 
@@ -105,7 +107,7 @@ class Blob {
   virtual std::optional<StoredRange> raw_range() const { return std::nullopt; }
 
   // Returns the place of the file's bytes behind this blob. Messages show the place, and readers of shared bytes
-  // compare it. Returns std::nullopt if the file is missing, or if the computed bytes have no single place.
+  // compare it. Returns std::nullopt if the file is missing, and for most computed bytes.
   virtual std::optional<Stored> stored() const;  // default: raw_range()
 
   // Returns how a reader changed the stored bytes; null if the bytes are as stored, or computed in another way. The

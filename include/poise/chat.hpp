@@ -19,11 +19,11 @@
 namespace poise {
 
 struct Conversation {
-  Value::Array messages;              // {"role", "content", ...}, in the template's terms
+  Value::Array messages;              // objects with the keys that the template reads: {"role", "content", ...}
   Value tools = {};                   // null: none
   Value documents = {};               // null: none
   Attributes variables = {};          // other variables of the template: "enable_thinking"
-  bool add_generation_prompt = true;  // ends with the opening of the model's answer
+  bool add_generation_prompt = true;  // true: the text ends with the opening of the model's answer
 };
 
 // Parses JSON: a list of messages, or {"messages", "tools", "documents", "add_generation_prompt", other variables}.
@@ -38,7 +38,7 @@ bool has_chat_template(const Vocabulary& vocabulary);
 struct BuiltInTemplateInfo {
   std::string_view name;  // "chatml"
   // The text that ends an answer, for GenerateOptions::stop_id if it is a token, else for GenerateOptions::stop. Empty:
-  // the vocabulary's EOS ends it.
+  // the vocabulary's EOS ends an answer.
   std::string_view end;
 };
 // Returns all built-in templates, the most used first.

@@ -3,7 +3,8 @@
 //   poise::convert("model/", "model.gguf", {.recipe = "q4_k_m"});
 //
 // Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format
-// cannot hold become dense: sparse ones with the type of their values, quantized ones f32.
+// cannot hold become dense: sparse ones with the type of their values, quantized ones f32. Only MXFP4 becomes blocks
+// where the format has ggml's blocks.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +43,7 @@ struct SizeBudget {
   std::optional<std::uint64_t> bytes = {};     // of all files
   std::optional<double> bits_per_weight = {};  // the bits of all tensors' parts, divided by their elements; more than 0
   // Weighs the errors of matrices by how much they change the model's predictions for a text: measure_on_text() of
-  // <poise/divergence.hpp>. Empty: a matrix in one of n layers weighs 1 / (2 n).
+  // <poise/divergence.hpp>. Empty: a matrix in one of n layers weighs 1 / (2 n), a matrix outside the layers 1.
   MakeDivergenceMeasure divergence = {};
 };
 
@@ -96,9 +97,11 @@ struct ConvertOptions {
   std::string layers = {};
   // Keeps the first rows of the embedding and of the output matrix, and the vocabulary's tokens with these ids.
   std::optional<std::uint64_t> vocab_size = {};
-  bool drop_rows = false;  // takes the number of the vocabulary's tokens, without unused ones at its end, as vocab_size
-  // New values of "card.FIELD", "config.KEY" and attributes. A name alone is the model's attribute, else a field of the
-  // card, else a key of its configuration, else a new attribute. Text becomes a value of the old one's type.
+  // True: vocab_size is the number of the vocabulary's tokens, without unused ones at its end.
+  bool drop_rows = false;
+  // New values of "card.FIELD", "config.KEY" and attributes. A name without a prefix is an attribute that the model
+  // has, else a field of the card, else a key of the configuration, else a new attribute. Text is converted to the type
+  // of the old value.
   std::vector<std::pair<std::string, Value>> set = {};
 
   // Shell patterns of tensors to write and to leave out, over Poise's names or those in the file: * matches any text,
@@ -106,8 +109,8 @@ struct ConvertOptions {
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
 
-  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both or neither (empty). They count as
-  // inputs.
+  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both or neither (empty). The output cannot
+  // replace them.
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
 
@@ -115,8 +118,8 @@ struct ConvertOptions {
   std::filesystem::path delta = {};
 
   // Adapters to merge into the input, in this order, after the delta and before anything else (<poise/lora.hpp>). Sums
-  // are float32 until they get the type that other options ask for; without one, each matrix gets its type in the
-  // input, codes included.
+  // are float32 until they get the type that other options ask for. Without such an option, each matrix gets the type
+  // that it has in the input, even if that is a type of codes.
   std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.
@@ -151,19 +154,20 @@ struct DecodedTensors {
 };
 
 // Counts the matrices that adapters or merge() changed and that are written as `type`: the type that they have in the
-// input, unless dtype, quantize or keep chooses another.
+// input, unless an option chooses another.
 struct MergedMatrices {
   std::string type;  // "q4_k"
   std::size_t matrices = 0;
 };
 
 // Describes the types that a budget chose (ConvertOptions::budget), and the errors that other budgets cost.
+//
+// With SizeBudget::divergence, an error is the divergence, in nats, that the errors of single matrices predict: a sum
+// over matrices. Otherwise an error is a weighted mean over matrices of sum((x - decoded)^2) / sum(x^2); the importance
+// matrix weighs the terms of both sums. Each of n matrices whose names differ only in numbers weighs 1 / (2 n), and a
+// matrix whose name has no number weighs 1.
 struct BudgetChoice {
-  // The number of tokens whose predictions SizeBudget::divergence compares; 0 without it. With it, an error is the
-  // divergence, in nats, that the errors of single matrices predict: a sum over matrices. Without it, an error is a
-  // weighted mean over matrices of sum((x - decoded)^2) / sum(x^2); the importance matrix weighs the terms of both
-  // sums. Each of n matrices whose names differ only in numbers weighs 1 / (2 n).
-  std::size_t tokens = 0;
+  std::size_t tokens = 0;  // the tokens whose predictions SizeBudget::divergence compares; 0 without it
   struct Point {
     double bits_per_weight = 0;
     std::optional<std::uint64_t> bytes;  // of all files, within a few bytes; std::nullopt if only writing shows it
@@ -187,7 +191,7 @@ struct BudgetChoice {
 // predictions for its text, too.
 struct Plan {
   std::string format;                  // the format that will be written
-  std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
+  std::filesystem::path output;        // the path from which open() will read the model; empty without a path
   std::vector<PlannedTensor> tensors;  // the tensors that will be written, in the model's order
   std::vector<std::string> skipped;    // tensors that layers, only and skip leave out, by their names in the input
   std::vector<std::string> changes;    // changes of names, layers, vocabulary and keys, one sentence each
@@ -209,7 +213,8 @@ struct Plan {
 // except for faults that show only in tensors' bytes. Requires: the model outlives the plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
-// Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
+// Plans convert() with the same arguments. Throws what convert() throws, except for faults that show only in tensors'
+// bytes. Opens the input, and writes no file.
 Plan plan(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
 
 struct ConvertReport;
@@ -220,7 +225,8 @@ ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
   std::string format;  // that was written
-  // The written files: first the file that opens the model, then the others. For a directory, its path alone is here.
+  // The written files: first the file from which open() reads the model, then the others. For a directory, its path
+  // alone.
   std::vector<std::filesystem::path> outputs;
   std::size_t tensors = 0;           // written
   std::size_t skipped = 0;           // the number of tensors that layers, only and skip leave out
@@ -238,7 +244,7 @@ struct ConvertReport {
     DType to;
     std::uint64_t values = 0;
     std::uint64_t to_zero = 0;       // numbers other than zero that became zero
-    std::uint64_t to_subnormal = 0;  // fell below the target's normal range
+    std::uint64_t to_subnormal = 0;  // results below the target's normal range, without zeros
     std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
     double worst_error = 0;          // max |x - cast(x)|
   };

@@ -3,9 +3,9 @@
 //   poise::make_delta("base/", "tuned/", "step-100.zt");
 //   poise::convert("base/", "tuned-again/", {.delta = "step-100.zt"});
 //
-// The file is a zTensor 2 file. It leaves out tensors that are equal in both models. Of each other tensor it has the
-// elements that differ, the xor of the stored bytes, or the whole tensor, whichever is likely to be the smallest after
-// compression.
+// The file is a zTensor 2 file. It leaves out tensors that are equal in both models. It has whole tensors that the base
+// lacks, or has with another shape, type, layout or attributes. Of each other part that differs, it has the elements
+// that differ or the xor of all bytes, whichever is likely to be smaller after compression.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct DeltaOptions {
 struct DeltaTensor {
   std::string name;
   std::string form;           // "whole", or the form of the first changed part: "sparse" or "xor"
-  std::uint64_t changed = 0;  // elements of parts that differ; all elements if the tensor is stored whole
+  std::uint64_t changed = 0;  // elements that differ, in all parts; all elements if the tensor is stored whole
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;  // the size of the tensor's parts in the delta, before compression
 };
@@ -62,7 +62,7 @@ bool is_delta(const Model& model);
 // delta that breaks a rule of the form or does not fit the base, and what reading the delta throws.
 Model apply_delta(const Model& base, const Model& delta);
 
-// Throws bad_argument, with both hashes, if `base` is not the model that the delta was made from. Reads all of it.
+// Throws bad_argument, with both hashes, if `base` is not the model that the delta was made from. Reads the whole base.
 void require_base(const Model& base, const Model& delta, const Progress& progress = {});
 
 }  // namespace poise

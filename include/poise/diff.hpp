@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Describes a field of card, configuration, vocabulary or attributes that differs. A model without it has the value
-// "-".
+// Describes a field of card, configuration, vocabulary or attributes that differs. `a` and `b` are its values in the
+// two models, or "-" if the model lacks the field.
 struct FieldDifference {
   std::string field;  // "config.hidden_size"
   std::string a;
@@ -24,7 +24,7 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
-  // Names the first difference of two tensors.
+  // Names the kind of a difference. If several apply, the first in this order counts.
   enum class What : std::uint8_t {
     only_in_a,
     only_in_b,
@@ -37,14 +37,15 @@ struct TensorDifference {
   What what = What::values;
   std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
-  // Holds the distance of two tensors with the same shape, of real numbers, complex numbers or integers. Numbers are
-  // compared as float64 if one tensor has that type, integers exactly, and all others as float32.
+  // Holds the distance of two tensors with equal shapes, if both hold real numbers, both complex numbers, or both
+  // integers. Integers are compared exactly; other numbers as float64 if a tensor has float64 or complex128, else as
+  // float32.
   struct Values {
-    std::uint64_t different = 0;  // number of elements that differ
+    std::uint64_t different = 0;  // number of elements that differ by more than DiffOptions::tolerance
     double max_absolute = 0;
     double rms = 0;           // root of the mean squared difference
     double max_relative = 0;  // largest |a - b| / |a| of the elements of `a` that are not zero
-    // 10 log10(sum of a^2 / sum of (a - b)^2); infinite without a difference, NaN where a number is not finite.
+    // 10 log10(sum of a^2 / sum of (a - b)^2). Infinite if all elements are equal, else NaN if one is not finite.
     double signal_to_noise_db = 0;
   };
   std::optional<Values> values;

@@ -1,4 +1,4 @@
-// Digest holds a checksum that a file states for the bytes of a part.
+// Digest holds a checksum that a file states for the bytes of a part, or for another file of the model.
 //
 //   if (const std::optional<poise::Digest>& digest = tensor.parts[0].digest) std::cout << digest->text << "\n";
 #pragma once

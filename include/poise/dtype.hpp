@@ -13,7 +13,7 @@ enum class DType : std::uint8_t {
 #define POISE_DTYPE(name, ...) name,
 #include <poise/dtype.def>
 #undef POISE_DTYPE
-  unknown,  // a type in a file that Poise does not know: listed, not loaded
+  unknown,  // a type that Poise does not know: it lists and copies such parts, but does not decode them
 };
 
 enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, quantized };
@@ -22,7 +22,7 @@ enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // "f32", "bool", ...
-  unsigned bits;          // the bits of one element
+  unsigned bits;          // of one element, packed without gaps
   DTypeKind kind;
 };
 

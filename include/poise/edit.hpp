@@ -17,8 +17,8 @@ struct AttributeChanges {
   std::vector<std::pair<std::string, Value>> set = {};  // keys with their new values
   std::vector<std::string> erase = {};                  // keys to remove
   // Makes the change even if verify() would then find errors in a file that had none; the model would lose its
-  // configuration, its vocabulary or a special token; removing keys would change a hyperparameter; or only other
-  // programs would see the change.
+  // configuration, its vocabulary or a special token; removing keys would change a hyperparameter; or Poise would not
+  // see the change, because it reads the value from another place.
   bool force = false;
   bool dry_run = false;  // reports what would be done, and changes nothing
 };
@@ -32,7 +32,7 @@ struct EditReport {
     // overwritten. If the process or the machine dies meanwhile, readers reject the file until the next edit restores
     // the old bytes.
     in_place,
-    rewritten,  // a new file replaced the old one at once; the operating system copied the tensors
+    rewritten,  // a new file, with copies of the tensors, replaced the old one in one step
     copied,     // edit_copy() wrote a new file
   } way = Way::appended;
   std::uint64_t bytes = 0;              // appended bytes, overwritten bytes, or the size of the new file
@@ -40,17 +40,18 @@ struct EditReport {
 };
 
 // Changes the attributes of a file. A key of a GGUF file keeps its type: `set` needs a value of that type, or text that
-// spells one; for an array, JSON. A new key has the type that llama.cpp requires, if known, else the value's. An array
-// of zTensor stays an array, too. Attributes of safetensors, `__metadata__`, are text: other values become JSON text.
-// Waits for other edits of the same file, in this process or another. A link stays a link: its target changes. Throws
-// what open() throws; unsupported for formats without attributes; bad_argument when there is nothing to change, a key
-// is repeated or a key to erase is missing, open() would reject the result, or `force` is needed, and for a blob of the
-// Hugging Face cache, which snapshots share; io. After an exception the file is unchanged.
+// spells one (JSON for an array). A new key has the type that llama.cpp requires, if known, else that of the value. In
+// zTensor, text that replaces an array must be JSON of an array. Attributes of safetensors, `__metadata__`, are text:
+// other values become JSON text. Waits for other edits of the same file, in this process or another. A link stays a
+// link: its target changes. Throws what open() throws; unsupported for formats without attributes; bad_argument when
+// there is nothing to change, a key is repeated or a key to erase is missing, open() would reject the result, or
+// `force` is needed, and for a blob of the Hugging Face cache, which snapshots share; io. After an exception the file
+// is unchanged.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
-// Writes an edited copy, whole or not at all. The bytes of the file do not change, and neither do those behind a link.
-// With an empty `output` the copy replaces `path`, even if that is a link. Throws what edit() throws; bad_argument when
-// the output exists and `overwrite` is false, is the input, or would lack other files of the model; io.
+// Writes an edited copy of a file, whole or not at all. With an empty `output` the copy replaces `path`; if `path` is a
+// link, the copy replaces the link, and the target stays as it is. Throws what edit() throws; bad_argument when the
+// output exists and `overwrite` is false, is the input, or would lack other files of the model; io.
 EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::path& output,
                      const AttributeChanges& changes, bool overwrite = false);
 

@@ -1,4 +1,5 @@
-// Embedder computes a vector for each text, for search and comparison, from a model's hidden states of its tokens.
+// Embedder computes a vector for each text, for search and comparison, from a model's hidden states for the tokens of
+// the text.
 //
 //   poise::Embedder embedder(poise::load_weights(poise::open("model.gguf")), {.pooling = poise::Pooling::mean});
 //   const std::vector<float> vectors = embedder.embed(texts);    // [texts.size(), embedder.size()]
@@ -33,7 +34,7 @@ enum class Pooling : std::uint8_t {
 struct EmbedOptions {
   Pooling pooling = Pooling::last;
   std::optional<std::size_t> layer = {};  // the layer that Session::hidden_states() takes; std::nullopt: the last
-  bool normalize = false;                 // divides each vector by its length
+  bool normalize = false;                 // divides each vector by its Euclidean norm
 };
 
 class Embedder {

@@ -25,8 +25,8 @@ enum class ErrorKind {
   invalid_file,  // the bytes of a file break a rule of its format
   unsupported,   // the file is fine, but this operation cannot be done with it
   not_found,     // a path, tensor or part does not exist
-  bad_argument,  // the caller asked for something that makes no sense
-  io,            // the operating system refused or failed
+  bad_argument,  // an argument is invalid, or does not fit the other arguments or the files
+  io,            // the operating system or a server refused or failed
   cancelled,     // a progress callback or a stop token asked to stop
   internal,      // a bug in Poise
 };
@@ -34,12 +34,12 @@ enum class ErrorKind {
 // Returns "invalid_file", "unsupported", ...
 std::string_view to_string(ErrorKind kind);
 
-// Describes a remedy that the caller may try, if the library has one. Messages omit it, because each program has its
-// own words for it.
+// Describes a change to the call that may avoid the error. Messages do not mention it, because each program has its own
+// words for the options.
 struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite
-    format,      // write another format: `value`, or any that the user names if that is empty
+    format,      // write the format `value`; if that is empty, a format that the user names
     dtype,       // ConvertOptions::dtype: `value`, such as "f32"
     keep,        // ConvertOptions::keep: `value` for `tensor`
     skip,        // ConvertOptions::skip: `tensor`

@@ -32,8 +32,8 @@ struct FetchReport {
 };
 
 // Fetches hf://ORG/NAME[@REVISION][/FILE]. Each file appears under its name when it is complete and its SHA-256 (or
-// git's SHA-1, for small files) is right. An interrupted fetch leaves files NAME.incomplete, with which the next one
-// goes on.
+// git's SHA-1, for small files) is right. An interrupted fetch leaves files NAME.incomplete, which the next fetch
+// continues.
 //
 // Throws what open_url() throws; bad_argument for other URLs, for a pattern that matches no file, and for an existing
 // file with another content without options.overwrite; unsupported for a file without a digest; invalid_file for a

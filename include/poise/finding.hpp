@@ -9,18 +9,17 @@
 
 namespace poise {
 
-// Grades a finding.
 enum class Severity : std::uint8_t {
-  error,    // the file is not what it claims to be
+  error,    // the file is damaged, inconsistent or dangerous
   warning,  // usable, but unusual
 };
 
 struct Finding {
   Severity severity = Severity::warning;
-  std::string message;                  // one sentence; names tensor and part if it is about one
+  std::string message;                  // one sentence, with the names of the tensor and part if there are any
   std::string path;                     // the path of the file; empty if the finding is not about a file
   std::optional<std::uint64_t> offset;  // the place in that file, in bytes
-  std::string tensor = {};              // the tensor in which verify() found it; empty: unknown, or not about one
+  std::string tensor = {};              // the tensor in which verify() found it; empty: unknown or none
 };
 
 }  // namespace poise

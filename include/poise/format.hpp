@@ -1,4 +1,4 @@
-// format: reads any file into a Model, and writes a Model in any format.
+// format: reads files of the known formats into a Model, and writes a Model in the formats that can be written.
 //
 //   const poise::Model model = poise::open("model.safetensors");
 //   poise::save(model, "model.zt");
@@ -26,14 +26,14 @@ struct ReadOptions {
   bool raw = false;
 };
 
-// Holds the options of a writer. A format that lacks an option throws bad_argument.
+// Holds the options of a writer. Writers throw bad_argument for an option that their format lacks.
 struct WriteOptions {
   bool overwrite = false;                        // replace an existing file
-  std::optional<std::string> dialect = {};       // alt: "alt.c"
-  std::optional<int> zstd_level = {};            // compress parts
-  std::optional<DigestAlgorithm> digest = {};    // the algorithm for every part
+  std::optional<std::string> dialect = {};       // a program's form of the format: "alt.c" for alt
+  std::optional<int> zstd_level = {};            // compresses parts with zstd; std::nullopt: does not
+  std::optional<DigestAlgorithm> digest = {};    // the algorithm for all parts; std::nullopt: the format's usual one
   std::optional<std::uint64_t> align = {};       // alignment of parts in bytes
-  std::optional<std::uint64_t> shard_size = {};  // split into files of about that size
+  std::optional<std::uint64_t> shard_size = {};  // splits the output into files of about this many bytes
   Progress progress = {};
 };
 
@@ -62,7 +62,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
 // is a directory. Throws the errors of the other save(), and bad_argument for an unknown extension.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
-// Describes a format, for `poise --help` and the README's table.
+// Describes a format. `poise --help` lists these.
 struct FormatInfo {
   std::string_view name;         // "alt"
   std::string_view description;  // one line

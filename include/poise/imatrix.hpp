@@ -30,7 +30,7 @@ struct ImatrixEntry {
 };
 
 struct Imatrix {
-  std::map<std::string, ImatrixEntry, std::less<>> entries;  // the keys are llama.cpp's names, as far as it has them
+  std::map<std::string, ImatrixEntry, std::less<>> entries;  // by llama.cpp's name of the tensor, else the model's
   std::vector<std::string> datasets;                         // names of the texts
   std::uint64_t chunk_size = 512;                            // tokens that were computed together
 
@@ -40,7 +40,7 @@ struct Imatrix {
   std::uint64_t count_chunks() const;
 };
 
-// Names the experts of a layer that no token has chosen. All columns of such an expert weigh the same.
+// Lists those of a layer's experts that got no tokens. All columns of such an expert weigh the same.
 struct ImatrixGap {
   std::string entry;                 // "blk.3.ffn_down_exps.weight"
   std::vector<std::size_t> experts;  // the experts without tokens, ascending
@@ -69,8 +69,9 @@ struct ImatrixOptions {
 Imatrix measure_imatrix(const Model& model, std::string_view text, const ImatrixOptions& options = {},
                         const Progress& progress = {}, const std::stop_token& stop = {});
 
-// Adds the sums, counts and names of texts of another matrix, as llama-imatrix does with --in-file. Throws
-// bad_argument, naming the entry, for another number of columns or experts; `to` then stays as it was.
+// Adds another importance matrix: its sums, its counts and the names of its texts, as llama-imatrix does with
+// --in-file. Throws bad_argument, naming the entry, for another number of columns or experts; `to` then stays as it
+// was.
 void add_imatrix(Imatrix& to, const Imatrix& other);
 
 // Returns the entries in which some experts got no tokens, sorted by name.

@@ -18,15 +18,16 @@ namespace poise {
 
 struct LoraAdapter {
   std::filesystem::path path;  // the path of the directory, of adapter_model.safetensors in it, or of a GGUF file
-  double scale = 1;            // times the adapter's own scale
+  double scale = 1;            // multiplies the adapter's own scale
 };
 
-// Returns the model with adapters merged, in order. Reading a merged matrix computes it row by row. Sums are float32; a
-// dense matrix then gets its own type, other matrices stay float32 (convert() gives them their own type, too). Tensors
-// that an adapter stores whole (modules_to_save, biases) replace the model's. If embeddings are tied and an adapter
-// changes the embedding, only the input side changes: the output matrix becomes a separate tensor, with a warning.
-// Throws not_found and invalid_file for an unreadable adapter; unsupported for unknown kinds (DoRA); invalid_file,
-// listing everything in the adapter that does not fit the model; bad_argument for a scale that is not finite.
+// Returns the model with adapters merged, in order. Reading a merged matrix computes it row by row. Sums are float32,
+// or float64 for a matrix of float64. A dense matrix then gets its own type; other matrices stay float32 (convert()
+// gives them their own type, too). Tensors that an adapter stores whole (modules_to_save, biases) replace the model's.
+// If embeddings are tied and an adapter changes the embedding, only the input side changes: the output matrix becomes a
+// separate tensor, with a warning. With ensure_weight_tying, both sides change. Throws not_found and invalid_file for
+// an unreadable adapter; unsupported for unknown kinds (DoRA); invalid_file, listing everything in the adapter that
+// does not fit the model; bad_argument for a scale that is not finite.
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters);
 
 }  // namespace poise

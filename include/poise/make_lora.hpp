@@ -49,12 +49,12 @@ struct ExtractLoraReport {
   double seconds = 0;  // of wall time
 };
 
-// Writes an adapter that changes `base` into about `tuned`: for each matrix, the product of the given rank that is
-// closest to the difference, by a truncated singular value decomposition. In GGUF the adapter has llama.cpp's form, in
-// other formats PEFT's. Keeps the thin matrices of one matrix in memory. Throws what open() and save() throw;
-// bad_argument for a rank outside 1 to 65536, an input that is an adapter or a delta, a pattern that matches no tensor,
-// models without a common tensor, and models that differ in nothing that an adapter can hold; invalid_file for a wrong
-// digest and for a difference that does not fit float32; cancelled. If it throws, no output appears.
+// Writes an adapter that changes `base` into about `tuned`: for each matrix, a product of the given rank that is close
+// to the difference, by a randomized, truncated singular value decomposition. In GGUF the adapter has llama.cpp's form,
+// in other formats PEFT's. Keeps the thin matrices of one matrix at a time in memory. Throws what open() and save()
+// throw; bad_argument for a rank outside 1 to 65536, an input that is an adapter or a delta, a pattern that matches no
+// tensor, models without a common tensor, and models that differ in nothing that an adapter can hold; invalid_file for
+// a wrong digest and for a difference that does not fit float32; cancelled. If it throws, no output appears.
 ExtractLoraReport extract_lora(const std::filesystem::path& base, const std::filesystem::path& tuned,
                                const std::filesystem::path& output, const ExtractLoraOptions& options = {});
 
@@ -71,17 +71,17 @@ struct ConvertLoraOptions {
 struct ConvertLoraReport {
   std::string format;
   std::filesystem::path output;       // empty for a dry run
-  std::size_t matrices = 0;           // of the model that the adapter changes
+  std::size_t matrices = 0;           // the number of matrices that the adapter changes
   std::vector<std::string> warnings;  // about the adapter
   std::vector<std::string> losses;    // what the output's format cannot hold
   std::uint64_t bytes_out = 0;
 };
 
-// Writes an adapter in another form: in GGUF that of llama.cpp, in other formats that of PEFT. Names, the order of rows
-// and the places of A and B follow from the base's configuration. Throws what open() and save() throw; bad_argument for
-// an adapter that has the form already, and without a base; invalid_file, listing the adapter's faults; unsupported for
-// kinds of adapters that with_lora() does not merge, for whole tensors, and for matrices that have no name in the
-// output's form.
+// Writes an adapter in another form: in GGUF that of llama.cpp, in other formats that of PEFT. The names, the order of
+// rows, and which thin matrix is A, follow from the base's configuration. Throws what open() and save() throw;
+// bad_argument for an adapter that has the form already, and without a base; invalid_file, listing the adapter's
+// faults; unsupported for kinds of adapters that with_lora() does not merge, for whole tensors, and for matrices that
+// have no name in the output's form.
 ConvertLoraReport convert_lora(const std::filesystem::path& adapter, const std::filesystem::path& output,
                                const ConvertLoraOptions& options = {});
 

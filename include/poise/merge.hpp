@@ -6,8 +6,8 @@
 //   poise::merge(recipe, "merged/");
 //   poise::merge(poise::read_merge_recipe("recipe.yaml"), "merged.gguf");
 //
-// Inputs of any format are read by their published names and values. The result is lazy: each tensor is computed in
-// chunks when it is written.
+// The inputs may have different formats, because open() gives tensors the names and values of the published model. The
+// result is lazy: each tensor is computed in chunks when it is written.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace poise {
 struct MergeSetting {
   struct Case {
     std::string filter;           // applies to names that contain it; empty or "*": to all names
-    std::vector<double> numbers;  // one number, or a gradient: spread evenly from the first layer to the last one
+    std::vector<double> numbers;  // one number, or a gradient: interpolated from the slice's first layer to its last
   };
   std::vector<Case> cases;  // the first one whose filter fits counts
 
@@ -64,9 +64,10 @@ struct MergeRecipe {
   std::filesystem::path base = {};
   // A source's settings take precedence over its slice's, and both over these.
   MergeSettings settings = {};
-  // The tokenizer of the result: "base" (that of the base model, or else of the first source), "union" (that one with
-  // the tokens of all other models), or the path of one of the models. Rows of the embedding and of the output matrix
-  // are then matched by their tokens. Empty: the base's tokenizer, and rows with equal ids are merged.
+  // The tokenizer of the result: "base" (that of the base model, or else of the first source), "union" (the same, with
+  // the tokens of all other models added), or the path of one of the models. Rows of the embedding and of the output
+  // matrix are then matched by their tokens. Empty: the same tokenizer as for "base", but rows with equal ids are
+  // merged.
   std::string tokenizer_source = {};
   std::optional<DType> dtype = {};  // the type of the result, if ConvertOptions does not name one
   std::uint64_t seed = 0;           // the seed of the random numbers of DARE and DELLA
@@ -88,10 +89,11 @@ std::vector<MergeMethodInfo> list_merge_methods();
 // Plans merge() with the same arguments, and throws what it throws. Opens the inputs, writes nothing.
 Plan plan_merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
 
-// Merges models and writes the result. Takes every option of a conversion except `lora`, `vocab` and `merges`. Numbers
-// are computed as float32; without a type in options or recipe each tensor gets its type in the base, else in the first
-// source. Throws what convert() throws; bad_argument for an unknown method or setting, and for numbers outside a
-// setting's range; invalid_file, listing tensors that a model lacks and shapes that differ.
+// Merges models and writes the result. Takes every option of a conversion except `delta`, `lora`, `vocab` and `merges`.
+// Numbers are computed as float32. Without a type in options or recipe, each tensor gets its type in the base, if the
+// method uses one, else in the first source. Throws what convert() throws; bad_argument for an unknown method or
+// setting, and for numbers outside a setting's range; invalid_file, listing tensors that a model lacks and shapes that
+// differ.
 ConvertReport merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
 
 }  // namespace poise

@@ -3,8 +3,8 @@
 //   const poise::Model model = poise::open("model.alt");
 //   for (const poise::Tensor& tensor : model.tensors()) std::cout << tensor.name << "\n";
 //
-// A Model is small: names, shapes and blobs, which read their bytes on demand. A Model that exists is structurally
-// valid; verify() in <poise/verify.hpp> checks what needs a pass over the data (digests, indices, finite values). A
+// A Model is small: names, shapes and blobs, which read their bytes on demand. A Model from open() has a valid
+// structure; verify() in <poise/verify.hpp> checks what needs a pass over the data (digests, indices, finite values). A
 // const Model is safe to read from many threads.
 #pragma once
 
@@ -34,9 +34,9 @@ namespace poise {
 class TextTable;
 class TokenTexts;
 
-// Describes the origin of the model. Empty strings: unknown.
+// Holds the model's family, author, dates and license. An empty text means unknown.
 struct Card {
-  std::string model_type;  // "mistral", "llama", "tiny_llama": also decides which transformer runs it
+  std::string model_type;  // "mistral", "llama", ...: the family, which determines how the model computes
   std::string base_model;  // "mistralai/Mistral-7B-v0.1"
   std::string author;
   std::string created_at;     // YYYY-MM-DD
@@ -88,7 +88,7 @@ std::string_view to_string(TokenType type);
 // Names the algorithm that turns text into tokens.
 enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
-  sentencepiece_unigram,  // the cut with the largest sum of scores
+  sentencepiece_unigram,  // the split into tokens with the largest sum of scores
   byte_pair,              // Tiny Llama: merges by rank over bytes, within words
   pipeline,               // the steps of a tokenizer.json: VocabularySettings::pipeline
 };
@@ -132,7 +132,7 @@ class MergeList {
 
   // Reserves space for that many pairs, with that many bytes of text in all.
   void reserve(std::size_t merges, std::size_t bytes);
-  // Appends a pair, whose rank is size(). Throws unsupported beyond 4 GiB of text.
+  // Appends a pair, whose rank is the old size(). Throws unsupported beyond 4 GiB of text.
   void emplace_back(std::string_view left, std::string_view right);
 
   bool empty() const { return ends_.empty(); }
@@ -179,7 +179,7 @@ struct VocabularySettings : SpecialIds {
   VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
   std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: unknown
 
-  // SentencePiece's normalizer. ALT cannot hold these; its readers assume the values here.
+  // The settings of SentencePiece's normalizer. ALT cannot hold them; its readers assume these defaults.
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = false;
   std::string normalizer = "identity";
@@ -191,7 +191,7 @@ struct VocabularySettings : SpecialIds {
   // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and other keys. For SentencePiece:
   // "normalizer", "added_tokens".
   Attributes pipeline;
-  // The chat template of tokenizer_config.json: a text, or a list of texts with names. Null: none.
+  // The chat template: a text, or a list of texts with names, as in tokenizer_config.json. Null: none.
   Value chat_template;
   // The other keys of tokenizer_config.json, in order, if the vocabulary was read with one. Tokens and fields above
   // take precedence over them.
@@ -206,7 +206,7 @@ struct VocabularySettings : SpecialIds {
   friend bool operator==(const VocabularySettings&, const VocabularySettings&) = default;
 };
 
-// Holds tokens by id, with settings. One arena holds the texts, so that 32000 tokens are one allocation.
+// Holds tokens by id, with settings. One arena holds all texts, which saves an allocation for each token.
 class Vocabulary : public VocabularySettings {
  public:
   Vocabulary() = default;
@@ -217,7 +217,7 @@ class Vocabulary : public VocabularySettings {
 
   // Reserves space for that many tokens, with that many bytes of text in all.
   void reserve(std::size_t tokens, std::size_t bytes);
-  // Appends a token, whose id is size(). Throws unsupported for too many tokens and beyond 4 GiB of text.
+  // Appends a token, whose id is the old size(). Throws unsupported beyond 500,000 tokens or 4 GiB of text.
   void add(std::string_view text, float score, TokenType type);
 
   std::size_t size() const { return tokens_.size(); }
@@ -271,8 +271,8 @@ struct Origin {
   // The types of attributes that their values do not determine, by key: "u8", "[i16]". The writer of the same format
   // keeps them.
   std::map<std::string, std::string> attribute_types = {};
-  // For a directory: the files of its tokenizer, and generation_config.json. Unchanged content is written as the same
-  // bytes.
+  // For a directory: the files of its tokenizer, generation_config.json, and README.md. The writer of directories
+  // copies all but README.md, if the model still agrees with them.
   std::vector<DirectoryFile> other_files = {};
 };
 
@@ -280,13 +280,13 @@ struct Origin {
 struct ModelHeader {
   Origin origin;
   Card card;
-  // The hyperparameters. Empty if the model has none, or is of an unknown family.
+  // The hyperparameters. std::nullopt if the model has none, and for most models of an unknown family.
   std::optional<Config> config;
   // The whole config.json, in order, if there was one. `config` takes precedence.
   Attributes config_json;
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
-  std::vector<Finding> warnings;  // deviations from the format's canonical form that the reader accepted
+  std::vector<Finding> warnings;  // findings that did not keep the reader from reading the model
 };
 
 class Model : public ModelHeader {
@@ -315,19 +315,19 @@ class Model : public ModelHeader {
 
   // Returns the tensor of that name; null if there is none. Takes O(1).
   const Tensor* find(std::string_view name) const;
-  // Returns the tensors that have this name in the file, if it is another than their own. Takes O(size()).
+  // Returns the tensors that have this name in the file, and another one in the model. Takes O(size()).
   std::vector<const Tensor*> find_in_file(std::string_view file_name) const;
 
  private:
-  std::deque<Tensor> tensors_;  // a deque, so that tensors do not move
+  std::deque<Tensor> tensors_;  // a deque, so that add() does not move tensors
   std::size_t parts_ = 0;
   std::shared_ptr<TextTable> by_name_;  // null: no tensors. std::unique_ptr would need a complete type
 };
 
 // Returns the hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
-// Returns the complete configuration of a model: config.json with all its keys, then the defaults of missing
-// hyperparameters. Empty when the model has neither.
+// Returns the complete configuration of a model: config.json with all its keys, and the hyperparameters of `config`,
+// which take precedence. Empty if the model has no configuration.
 Attributes whole_config(const Model& model);
 // Returns all fields of a card by their names, empty ones, too.
 Attributes card_to_attributes(const Card& card);

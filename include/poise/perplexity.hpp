@@ -38,7 +38,7 @@ struct PerplexityResult {
   // the model's Q: the sum of P(t) ln(P(t) / Q(t)) over all tokens t.
   struct Comparison {
     Estimate base_perplexity;
-    Estimate ratio;  // perplexity / base_perplexity; its error is smaller, since the two perplexities vary together
+    Estimate ratio;  // perplexity / base_perplexity; its relative error is less than theirs, since they vary together
     Estimate kl_mean;
     double kl_max = 0;
     Estimate same_top;  // the share of tokens for which both models predict the same best token; ties: the lower id
@@ -74,8 +74,8 @@ class Perplexity {
   Perplexity& operator=(Perplexity&&) noexcept;
 
   // Adds a text: its tokens by encode_with_special(), then EOS if the vocabulary has it. `progress` counts tokens
-  // instead of bytes. Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument
-  // for a text that the two models encode differently, and for one that is longer than the context; cancelled. After an
+  // instead of bytes. Throws unsupported without a vocabulary, and for a probability of 0 or NaN; bad_argument for a
+  // text that the two models encode differently, and for one that is longer than the context; cancelled. After an
   // exception the text is left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
   // Adds token ids as a text, without BOS and EOS around them. Throws bad_argument for an unknown id.

@@ -14,9 +14,9 @@ namespace poise {
 
 // Describes how far a call has come.
 struct ProgressEvent {
-  std::uint64_t done = 0;   // bytes
-  std::uint64_t total = 0;  // bytes
-  std::string_view item;    // the current tensor; valid during the call
+  std::uint64_t done = 0;   // in bytes, or in the unit that the call documents
+  std::uint64_t total = 0;  // in the same unit
+  std::string_view item;    // the current tensor or file, or the unit if it is not bytes; valid during the callback
 };
 
 // Long calls call this after every few megabytes, from one thread at a time. It returns false to cancel; the call then

@@ -43,7 +43,7 @@ std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> lo
 // Returns the log probability of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
 
-// Holds a guess: the token that a sampler may choose.
+// Holds a guess of the next token, for Sampler::sample() to accept or reject.
 struct Guess {
   TokenId token = -1;
   // The tokens that it was drawn from, with their probabilities; empty: it was not drawn.
@@ -97,7 +97,7 @@ class Sampler {
   SamplingOptions options_;
   std::mt19937_64 random_;
   std::vector<Candidate> candidates_;
-  std::vector<Candidate> ranked_;  // a copy to select from, in any order
+  std::vector<Candidate> ranked_;  // copies of candidates, which selecting the best ones reorders
   std::vector<float> adjusted_;
   std::vector<bool> seen_;                // whether a token, by its id, is in the text or has been generated
   std::vector<std::uint32_t> generated_;  // how often a token, by its id, has been generated

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// Holds the values that the files state and that Sampler accepts.
+// Holds the options that a model's files state or imply, as far as Sampler accepts them.
 struct SamplingDefaults {
   std::string source;  // "generation_config.json", or "general.sampling.*", keys of GGUF; empty: the files state none
   std::optional<float> temperature = {};
@@ -23,10 +23,10 @@ struct SamplingDefaults {
   std::vector<std::string> ignored = {};  // stated, but out of range or not known to Sampler: "typical_p 0.9"
 };
 
-// Reads the defaults. If there is a generation_config.json, it means the same as in transformers: without "do_sample":
-// true the best token is chosen each time; otherwise an absent temperature is 1, an absent top_k 50. In a GGUF file the
-// keys general.sampling.* mean the same as in llama.cpp: if one of temp, top_k, top_p and min_p is stated, an absent
-// temperature is 1.
+// Reads the defaults. A generation_config.json means the same as in transformers: if do_sample is true, an absent
+// temperature is 1, and an absent top_k is 50. Otherwise temperature, top_k, top_p and min_p stay empty, because the
+// best token is chosen. In a GGUF file the keys general.sampling.* mean the same as in llama.cpp: if top_k, top_p or
+// min_p is stated, an absent temperature is 1.
 SamplingDefaults read_sampling_defaults(const Model& model);
 
 // Returns `options` with the values that the defaults state.

@@ -40,11 +40,12 @@
 namespace poise {
 
 // Asks for speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are
-// the same as without a draft, bit for bit. So is the text at temperature 0, and a sampled text whose guesses come from
-// the text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
+// the same as without a draft, bit for bit. At temperature 0 the text is the same, too. A sampled text is the same if
+// the guesses come from the text itself. With a draft model it may differ, but each token has the same probability
+// (rejection sampling).
 struct DraftOptions {
-  // A faster model with the same vocabulary. Null: the guesses come from the text itself. They are what followed its
-  // last tokens where these occurred before.
+  // A faster model with the same vocabulary. Null: the guesses come from the text itself. They are the tokens that
+  // followed an earlier occurrence of its last tokens.
   std::shared_ptr<const Weights> model = {};
   // The largest number of guesses at a time, 1 to 64. A pass of 15 guesses and the token before them reads the weights
   // once.
@@ -75,7 +76,7 @@ struct GenerateOptions {
   std::optional<TokenId> stop_id = {};  // ends the text; without it, the end tokens that the files name
                                         // (docs/tokenizers.md), or 3 for a Tiny Llama without vocabulary
   bool ignore_eos = false;              // true: neither end tokens nor stop_id end the text
-  std::vector<std::string> stop = {};   // the text ends before the first of these texts; none is empty
+  std::vector<std::string> stop = {};   // the text ends before the first of these texts; none may be empty
 };
 
 // Names the reason why a text ended.
@@ -104,7 +105,8 @@ class Session {
   bool has_tokenizer() const;
   // Returns the tokenizer of the model's vocabulary. Throws unsupported when the model has no vocabulary.
   const Tokenizer& tokenizer() const;
-  // Encodes text, with BOS first if the vocabulary has it. Throws unsupported when the model has no vocabulary.
+  // Encodes text as Tokenizer::encode_with_special() does, usually with BOS in front. Throws unsupported when the model
+  // has no vocabulary.
   std::vector<TokenId> prompt(std::string_view text) const;
 
   const Weights& weights() const;       // the shared weights
@@ -140,8 +142,8 @@ class Session {
 
   // Appends tokens and computes the scores of the next one. `progress` counts tokens instead of bytes. Throws
   // bad_argument, before any computation, for an unknown id or when the tokens do not fit the context; unsupported for
-  // numbers that the cache cannot hold; cancelled soon after `stop` is requested or `progress` returns false. The
-  // session then holds the tokens that were computed: position() is their number.
+  // numbers that the cache cannot hold; cancelled soon after `stop` is requested or `progress` returns false. After
+  // an exception the session holds the tokens that were computed: position() is their number.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
 
   // Returns the scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the
@@ -177,7 +179,7 @@ class Session {
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Feeds prompt(text) and generates; returns only the continuation. If the session has tokens, it feeds the pending
-  // token, then `text` without BOS, which may be empty. `on_text` gets each piece of the continuation as soon as later
+  // token, then `text` without BOS; `text` may be empty. `on_text` gets each piece of the continuation as soon as later
   // tokens cannot change it; pieces end where a character ends, and the text of options.stop is cut off. It may return
   // false to stop. Throws unsupported without a vocabulary, and what feed() and generate() throw. (A template, so that
   // generate({}) means the options.)

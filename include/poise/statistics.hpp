@@ -17,7 +17,8 @@
 namespace poise {
 
 // Counts a sample of the numbers in eight bins of equal width from `low` to `high`. Numbers outside count in the first
-// and the last bin. The range is four standard deviations on each side of the mean, without empty ends.
+// and the last bin. On each side of the mean, the range ends after four standard deviations, or at the extreme number
+// if it is nearer.
 struct Histogram {
   double low = 0;
   double high = 0;
@@ -52,13 +53,13 @@ struct TensorStatistics {
   std::uint64_t outliers = 0;  // finite, and further from the mean than six standard deviations
 
   // Holds the index in the first dimension whose numbers have the largest rms: a row of a matrix, an element of a
-  // vector; of equal ones the first. std::nullopt without a dimension or without finite numbers.
+  // vector; of equal ones the first.
   struct Channel {
     std::uint64_t index = 0;
     double rms = 0;
   };
-  std::optional<Channel> largest_channel = {};
-  std::optional<Histogram> histogram = {};  // std::nullopt without finite numbers
+  std::optional<Channel> largest_channel = {};  // std::nullopt without a dimension or without finite numbers
+  std::optional<Histogram> histogram = {};      // std::nullopt without finite numbers
 };
 
 struct ModelStatistics {
@@ -72,10 +73,10 @@ struct StatisticsOptions {
   Progress progress = {};
 };
 
-// Computes the statistics of all tensors. Reads each once, but twice those pieces whose outliers the first estimates
-// did not find. Uses all processors. Memory holds about a megabyte for each processor, possible outliers of the tensors
-// in progress, and what reading compressed and sparse tensors needs. Does not check digests. Throws what reading the
-// blobs throws, cancelled, and bad_argument for a pattern that matches no tensor.
+// Computes the statistics of the selected tensors. Reads each tensor once, and some parts of it a second time to count
+// outliers. Uses all processors. Memory holds about a megabyte for each processor, possible outliers of the tensors in
+// progress, and what reading compressed and sparse tensors needs. Does not check digests. Throws what reading the blobs
+// throws, cancelled, and bad_argument for a pattern that matches no tensor.
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options = {});
 
 }  // namespace poise

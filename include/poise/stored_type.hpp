@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// Chooses the range of a quantized tensor's codes (docs/formats/alt.md).
+// Chooses the range of numbers that a tensor's codes can represent (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
   largest,        // symmetric, the largest magnitude gets the largest code: no value is clipped
   range,          // covers the smallest to the largest value: unsigned codes
@@ -24,7 +24,7 @@ enum class ScaleRule : std::uint8_t {
 // scale are float16, codes unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
-  // Codes in a group. If a row is not a multiple of it, its groups have half the size, or a quarter, and so on.
+  // The number of codes in a group. Quantization halves it until it divides the length of the rows.
   std::uint64_t size = 128;
   friend bool operator==(const Groups&, const Groups&) = default;
 };

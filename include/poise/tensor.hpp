@@ -1,6 +1,6 @@
 // A Tensor has a name, a shape, and the parts that hold its bytes.
 //
-// A dense tensor has one part, "data", in row-major order. Other layouts have more: a sparse matrix has values and
+// A dense tensor has one part, "data", in row-major order. Other layouts may have more: a sparse matrix has values and
 // indices, a quantized one codes and scales. The layout defines how parts make up elements; values() of
 // <poise/values.hpp> decodes them. A const Tensor is safe to read from many threads.
 //
@@ -30,13 +30,13 @@ using Shape = std::vector<std::uint64_t>;
 // Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
 std::optional<std::uint64_t> element_count(const Shape& shape);
 
-// Returns the bytes of that many elements packed densely, the last byte filled up; std::nullopt on overflow.
+// Returns the number of bytes of densely packed elements, rounded up to whole bytes; std::nullopt on overflow.
 std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements);
 
 // Returns a text such as "[32000, 4096]".
 std::string to_string(const Shape& shape);
 
-// Names a layout, with the roles of its parts.
+// Names the kind of a layout. The notes list the roles of its parts.
 enum class Layout : std::uint8_t {
   dense,            // data
   sparse_csr,       // values, indices, indptr
@@ -65,7 +65,7 @@ struct Part {
   std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
 };
 
-// Returns Part::spelling for a type with that name in a file.
+// Returns the value of Part::spelling for a type whose name in a file is `spelled`.
 std::string choose_spelling(DType dtype, std::string_view spelled);
 
 // Gives the scale of an affine tensor: from a file, or computed by a pass over the data on first use.
@@ -74,17 +74,17 @@ class AffineSource {
   virtual ~AffineSource() = default;
   // Returns the scale. The first call may read the whole tensor, and throws what reading its blobs throws.
   virtual Affine get() const = 0;
-  // Returns get().packed. Overridden where get() reads the tensor.
+  // Returns get().packed. A class whose get() reads the tensor overrides packed(), so that it reads no data.
   virtual bool packed() const { return get().packed; }
-  // Returns true if codes are unsigned. Overridden where get() reads the tensor. If all elements are equal,
-  // get().ranged() is false even so.
+  // Returns get().ranged(). A class whose get() reads the tensor overrides ranged(), so that it reads no data. For
+  // ScaleRule::range it then returns true, even if all elements are equal and get().ranged() is false.
   virtual bool ranged() const { return get().ranged(); }
   // Returns the offset of the scale in the tensor's file, in bytes; std::nullopt if the file has none.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// Describes how a tensor's parts make up its elements: the kind, and a scheme, such as the bits and sizes of groups,
-// that the reader finds in the file's attributes.
+// Describes how a tensor's parts make up its elements: the kind of the layout, and a scheme. Here, a scheme is a struct
+// with values of the tensor's attributes, such as the bits and sizes of groups.
 class TensorLayout {
  public:
   struct Sparse {
@@ -98,15 +98,15 @@ class TensorLayout {
   TensorLayout(Sparse sparse) : kind_(sparse.form), ascending_(sparse.ascending) {}
   // Makes an affine layout. Requires: `affine` is not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine);
-  // Internal: returns a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout().
-  // Copies share the scheme, which is empty where name and shape describe the layout completely.
+  // Internal: returns a layout with a scheme. Users call read_layout(). Copies of the layout share the scheme. If name
+  // and shape describe the layout completely, the scheme is a struct without fields.
   static TensorLayout with_scheme(std::string_view name, std::any scheme, Layout kind = Layout::other);
   // Returns a layout that Poise does not interpret: it lists and copies such tensors.
   static TensorLayout other(std::string name);
 
   Layout kind() const { return kind_; }
   operator Layout() const { return kind(); }
-  // Returns "dense", "sparse_csr", ...; for Layout::other the file's name.
+  // Returns "dense", "sparse_csr", ...; for Layout::other a name such as "zt.mx/1".
   std::string_view name() const;
 
   // Returns the scale of Layout::affine; null for other kinds.
@@ -118,14 +118,14 @@ class TensorLayout {
   }
   // Returns true for a layout that Poise does not interpret.
   bool is_carried() const { return kind_ == Layout::other && scheme_ == nullptr; }
-  // Returns true if the file promises that columns ascend; false for other kinds.
+  // Returns true for a sparse_csr layout whose file promises that the columns of each row ascend.
   bool is_ascending() const { return ascending_; }
 
  private:
   Layout kind_ = Layout::dense;
   bool ascending_ = false;
   std::string name_;                        // the name of Layout::other; else empty
-  std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or is carried
+  std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or Poise does not interpret it
 };
 
 // Describes a named array of numbers. Its bytes are in the blobs of its parts.

@@ -1,5 +1,5 @@
-// Tiny Llama is a small GPT-like model with the interface of its file format's document (specification "Tiny Llama
-// Weight File Format").
+// Tiny Llama is a small GPT-like model. Its classes have the interface that the specification "Tiny Llama Weight File
+// Format" describes.
 //
 //   poise::TinyLlamaModel model;                       // 512 dimensions, 6 layers, random weights
 //   model.save_model_weights("model_weights.bin");
@@ -65,7 +65,7 @@ class TinyLlamaModel {
   // Throws FileIOException; the model is then unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
-  // Loads vocab.txt and merges.txt. Throws FileIOException, even for more tokens than vocab_size.
+  // Loads vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
   // Returns logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one

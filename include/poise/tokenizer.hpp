@@ -5,10 +5,10 @@
 //   std::cout << tokenizer.decode(ids) << "\n";
 //
 // With SentencePiece vocabularies, ids and text equal those of the SentencePiece library, for any bytes: malformed
-// UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
-// ("<s>") is found in a prompt only if added tokens are listed. With vocabularies of tokenizer.json they equal those of
-// Hugging Face's library, which does find the texts of added tokens in a prompt (docs/tokenizers.md). A const Tokenizer
-// is thread-safe.
+// UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. In a plain text, the text
+// of a control token ("<s>") becomes this token only if the vocabulary lists it as an added token. With vocabularies of
+// tokenizer.json, ids and text equal those of Hugging Face's library, which finds the texts of all added tokens
+// (docs/tokenizers.md). A const Tokenizer is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ class Tokenizer {
   // SentencePiece that a vocabulary names but lacks, for a character without a token when there are neither byte tokens
   // nor an unknown token, and for a regular expression of the vocabulary that takes too long on this text.
   std::vector<TokenId> encode(std::string_view text) const;
-  // Returns the same ids with special tokens around them: those of the vocabulary's post-processor, else BOS in front
-  // if the vocabulary has it.
+  // Returns the same ids with special tokens around them: those of the vocabulary's post-processor. Without one, BOS
+  // goes in front if the vocabulary has it, unless its kind is VocabularyKind::pipeline.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
   // Returns the ids of a chat template's text. Finds special tokens where the template spells them, even if the

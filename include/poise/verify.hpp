@@ -36,8 +36,8 @@ struct VerifyReport {
 // Reads all of a file and checks structure, digests, and every value: booleans are 0 or 1; floating-point values that
 // are not finite, which every format allows, are warnings. Also checks that configuration, vocabulary and shapes agree,
 // that the vocabulary has a tokenizer, and that the model's family can plan the computation (a warning if the model is
-// valid, but Poise cannot run it). Faults of the file are findings. Throws not_found, io, bad_argument (the path is not
-// a file) and cancelled.
+// valid, but Poise cannot run it). Faults of the file are findings. Throws not_found, io, bad_argument (the path is
+// neither a file nor a directory) and cancelled.
 //
 // For a snapshot in the cache of the Hugging Face Hub, or a file in one, also compares the files with the names of
 // their blobs, which are digests. For a whole cache, or a repository in it ("models--ORG--NAME"), compares all blobs

@@ -38,9 +38,9 @@ class Weights {
   std::unique_ptr<const Parts> parts_;
 };
 
-// Checks the model and prepares its weights. Copies only matrices whose layout Poise cannot multiply as stored. Throws
-// unsupported, naming what the model lacks or what Poise does not run; invalid_file, listing every disagreement between
-// configuration, vocabulary and tensors; and what reading its blobs throws.
+// Checks the model and prepares its weights. A matrix stays in the mapped file if Poise can multiply by its stored
+// form; others are copied. Throws unsupported, naming what the model lacks or what Poise does not run; invalid_file,
+// listing every disagreement between configuration, vocabulary and tensors; and what reading the model's blobs throws.
 std::shared_ptr<const Weights> load_weights(const Model& model);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-"""Element types by Poise's names ("bf16"), in numpy and in torch."""
+"""Maps Poise's names of element types ("bf16") to the types of numpy and torch, and to safetensors' names."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def normalize_type_name(dtype: DType) -> str:
 
 
 def require_cast(source: str, target: str) -> None:
-    """Raises TypeError if the target truncates numbers of the source: f32 in i32, i8 in u8."""
+    """Raises TypeError if the target's kind comes before the source's, as in casts from f32 to i32 or from i8 to u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
         raise TypeError(
             f"{source} does not fit {target} without loss; .numpy().astype() and .torch().to() convert with loss"
@@ -95,14 +95,14 @@ def fits_always(source: str, target: str) -> bool:
 
 
 def find_integer_range(source: str, target: str) -> tuple[float, float] | None:
-    """Returns the least and the greatest integer of both types; None if the target is not an integer type."""
+    """Returns the least and the greatest number that both types hold; None for floating-point and complex targets."""
     if _RANGES[target][0] >= _FLOAT:
         return None
     return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
 
 
 def find_greatest_saturating(name: str) -> float | None:
-    """Returns the greatest number of a type without infinity and NaN, which cannot show overflow; None for others."""
+    """Returns the greatest number of a type without infinity and NaN, to which casts saturate; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 

@@ -1,4 +1,4 @@
-"""Tensors and slices of them: elements for numpy, torch and other users of DLPack or the buffer protocol."""
+"""Gives elements of tensors to numpy, torch and other users of DLPack or the buffer protocol."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Slice(_poise.Elements):
         if name != own and not (name in _DECODED and self._has_floats()):
             source = "f32" if self._has_floats() and own != "f64" else own
             require_cast(source, name)
-            if own in ("u16", "u32", "u64"):  # early versions of torch lack these types, later ones hardly compute
+            if own in ("u16", "u32", "u64"):  # torch lacks these types, or most operations on them
                 return torch.from_numpy(self.numpy(name))
             return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
@@ -203,7 +203,7 @@ class Slice(_poise.Elements):
         return int(self.item())
 
     def __getitem__(self, key: typing.Any) -> Slice:
-        """Returns some of the elements: integers, slices and ... as in numpy, without negative steps."""
+        """Returns some of the elements. key: integers, slices and `...`, as in numpy, but no negative steps."""
         return Slice(self, key)
 
     def _item(self, index: int) -> typing.Any:

@@ -1,4 +1,4 @@
-"""Errors: poise.Error, and a class for each kind of failure."""
+"""Defines poise.Error, and a class for each kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML representations of models and tensors for notebooks. All texts from a file are escaped."""
+"""Makes HTML representations of models and tensors for notebooks. Escapes all texts from a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if typing.TYPE_CHECKING:
     from ._elements import Slice
     from ._model import Model
 
-_ROWS = 60  # the longest table of a model; a file may have millions of tensors
+_ROWS = 60  # the largest number of rows in a table; a file may have millions of tensors
 _SAMPLE = 65536  # elements that a histogram reads
 _BINS = 24
 _CELL = ' style="text-align:left"'

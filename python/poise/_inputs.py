@@ -153,7 +153,7 @@ def _describe_buffer(name: object, view: memoryview) -> Described:
 
         width = (
             view.itemsize // 2 if letters[0] == "Z" else view.itemsize
-        )  # halves of a complex number are swapped alone
+        )  # the bytes of each half of a complex number are swapped separately
         plain = array.array({2: "H", 4: "I", 8: "Q"}[width], view.tobytes())
         plain.byteswap()
         return dtype, shape, plain

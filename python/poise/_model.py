@@ -1,4 +1,4 @@
-"""Models: opened files, and models made of arrays."""
+"""Opens files as models, and makes models of arrays."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _ATTRIBUTES = (
 
 
 class Model(collections.abc.Mapping[str, Tensor]):
-    """A mapping from names to Tensors, in the order of the file, with the file's metadata.
+    """Maps names to Tensors, in the order of the file, and has the file's metadata.
 
     poise.open() returns one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
     objects with DLPack or the buffer protocol. Arrays are not copied, unless they are big-endian or their elements are
-    not in row-major order. like: a model from which it copies card, configuration, vocabulary and attributes. metadata:
-    a dict of attributes that replace all of these. config, card: keys of the configuration and fields of the card that
-    replace these or are added. vocabulary: a Vocabulary, a Tokenizer, or a model with a vocabulary.
+    not in row-major order. like: a model whose card, configuration, vocabulary and attributes are copied. metadata: a
+    dict of attributes, which replaces all copied attributes. config, card: keys of the configuration and fields of the
+    card, which replace the copied ones or are added. vocabulary: a Vocabulary, a Tokenizer, or a model with a
+    vocabulary, instead of the copied one.
 
     A model is safe to use from many threads. close() releases the file; arrays made before keep it mapped.
     """

@@ -1,4 +1,4 @@
-"""Perplexity: how well a model predicts texts, and how far its predictions are from another model's."""
+"""Measures how well a model predicts texts (perplexity), and how far its predictions are from another model's."""
 
 from __future__ import annotations
 

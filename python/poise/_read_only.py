@@ -1,4 +1,4 @@
-"""Dicts and lists with a file's data, which reject changes, since changes would not reach the file."""
+"""Defines dicts and lists with a file's data. They reject changes, because changes would not reach the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of operations on whole files."""
+"""Defines the reports that operations on whole files return."""
 
 from __future__ import annotations
 
@@ -185,7 +185,8 @@ class TensorStatistics:
     nans: int
     infinities: int
     outliers: int  #: finite numbers further from the mean than six standard deviations
-    largest_channel: tuple[int, float] | None  #: the index of the first dimension with the largest rms, and that rms
+    #: the index in the first dimension whose numbers have the largest rms, and this rms
+    largest_channel: tuple[int, float] | None
     #: low, high, and a sample of the numbers counted in eight bins of equal width between them
     histogram: tuple[float, float, tuple[int, ...]] | None
 
@@ -220,7 +221,7 @@ class DiffReport(_Short):
     fields: list[FieldDifference] = field(default_factory=list)
     tensors: list[TensorDifference] = field(default_factory=list)
     equal_tensors: int = 0
-    equal_as_numbers: int = 0  #: equal tensors whose bytes differ: 0.0 and -0.0, or NaNs; with values=True also types
+    equal_as_numbers: int = 0  #: equal tensors whose bytes differ (0.0 and -0.0, NaNs) or, with values=True, types
     within_tolerance: int = 0  #: equal tensors whose numbers differ, by at most the tolerance
     warnings: list[Finding] = field(default_factory=list)  #: digests that could not be checked
 
@@ -256,7 +257,7 @@ class ExtractLoraReport(_Short):
     output: str | None  #: None for a dry run
     matrices: list[ExtractedMatrix]
     captured: float  #: the same share, of all these matrices together
-    equal: int  #: tensors that both models have alike
+    equal: int  #: tensors that are equal in both models
     warnings: list[str]  #: what differs and is not in the adapter, one sentence each
     losses: list[str]  #: what the format cannot hold, one sentence each
     bytes_out: int
@@ -299,7 +300,7 @@ class DeltaReport(_Short):
 
     output: str | None  #: None for a dry run
     base: str  #: hash(base).model
-    equal: int  #: tensors that both models have alike
+    equal: int  #: tensors that are equal in both models
     changed: list[DeltaTensor]
     removed: list[str]  #: names of tensors that only the base has
     fields: list[str]  #: "card", "config", "vocabulary", "attributes", if they differ

@@ -1,4 +1,4 @@
-"""safe_open: files of every format, with the interface of safetensors' Python package."""
+"""Opens files of every format with the interface of safetensors' safe_open."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def find_io(backend: str) -> str:
 
 
 class safe_open:
-    """A file that returns its tensors as arrays of a framework: "pt" (torch) or "np" (numpy).
+    """Opens a file, and returns its tensors as arrays of a framework: "pt" (torch) or "np" (numpy).
 
     with safe_open("model.gguf", framework="pt") as f:
         for name in f.keys():
@@ -67,7 +67,7 @@ class safe_open:
         return list(self._model)
 
     def metadata(self) -> dict[str, str] | None:
-        """Returns the attributes of the file as texts, where other values are JSON; None if there are none."""
+        """Returns the attributes of the file; values other than texts become JSON texts. None if there are none."""
         found = self._model.attributes.items()
         return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 

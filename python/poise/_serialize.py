@@ -1,4 +1,4 @@
-"""serialize, serialize_file and deserialize of safetensors, whose tensors are TensorSpecs.
+"""Has the functions of safetensors that write TensorSpecs (serialize, serialize_file), and deserialize.
 
     spec = poise.TensorSpec(dtype="float32", shape=[2, 3], data_ptr=array.ctypes.data, data_len=array.nbytes)
     poise.serialize_file({"weight": spec}, "model.safetensors")
@@ -17,7 +17,7 @@ from ._model import Model, open_bytes
 from ._tensor_spec import TensorSpec
 from ._types import Arrays, Path
 
-# safetensors orders the tensors of a file by type, the widest first, and then by name.
+# safetensors orders the tensors of a file by type, roughly the widest first (bool is last), and then by name.
 _ORDER = (
     "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 "
     "f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool"

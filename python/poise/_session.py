@@ -1,4 +1,4 @@
-"""Sessions: models that run."""
+"""Runs models in sessions and in batches."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Session:
 
     model: a Model, a path, or Weights that sessions share. threads: the largest number of threads; 0: one for each
     processor. context: the largest number of positions; 0: the model's maximum. exact: multiply in float32 without
-    rounding to integers, which is slower; for comparisons. cache: the type of stored keys and values: "f32"; "f16",
-    half the memory; "q8", 8-bit codes with scales, 28 % of it; None: "f16", or "f32" with exact=True. draft: a
-    faster model with the same vocabulary that guesses tokens, or "lookup", which guesses them from repeated text; the
-    model checks several guesses at a time. At temperature 0 the text is the same as without a draft; otherwise tokens
-    have the same probabilities.
+    rounding to integers or bfloat16, which is slower; for comparisons. cache: the type of stored keys and values:
+    "f32"; "f16", half the memory of f32; "q8", 8-bit codes with scales, 28 % of the memory of f32; None: "f16", or
+    "f32" with exact=True. draft: a faster model with the same vocabulary that guesses tokens, or "lookup", which
+    guesses them from repeated text; the model checks several guesses at a time. At temperature 0 the text is the same
+    as without a draft; otherwise tokens have the same probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
     if the session is used for something else meanwhile.
     Raises UnsupportedError, naming what the model lacks or what Poise does not run, and InvalidFileError.
@@ -89,7 +89,7 @@ class Session:
         return f"<poise.Session, {self.position} of {self.context} positions>"
 
     def prompt(self, text: str) -> list[int]:
-        """Returns the ids of a text, after BOS if the vocabulary has it."""
+        """Returns the ids of a text with the vocabulary's special tokens around it, usually BOS in front."""
         return self._core.prompt(text)
 
     def reset(self) -> None:

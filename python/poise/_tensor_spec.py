@@ -1,4 +1,4 @@
-"""TensorSpec of safetensors 0.8: a tensor given by the address of its bytes."""
+"""Defines the TensorSpec of safetensors 0.8, which describes a tensor by the address of its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of arguments, and the options that several functions share."""
+"""Declares types of arguments, and the options that several functions share."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""The functions of safetensors.numpy, for files of every format: load_file, save_file, load, save."""
+"""Has the functions of safetensors.numpy, for files of every format: load_file, save_file, load, save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of safetensors.torch, for files of every format: load_file, save_file, load, save, load_model,
+"""Has the functions of safetensors.torch, for files of every format: load_file, save_file, load, save, load_model,
 save_model."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _name_device(device: Device) -> str:
 
 def _load_tensors(model: Model, device: Device) -> Tensors:
     result = {}
-    taken: set[tuple[int, int]] = set()  # a tensor whose bytes another one has already gets its own copy
+    taken: set[tuple[int, int]] = set()  # places that have a view; another tensor there gets a copy
     for name, dtype, shape, place in model._core.all_mapped(True):
         made = None
         if place is not None and dtype is not None and (id(place[0]), place[1]) not in taken:
@@ -193,8 +193,8 @@ def _covers_storage(tensor: torch.Tensor) -> bool:
 
 
 def _find_duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[str, list[str]]:
-    """Returns, for each group that shares memory, the name that is kept and the others. The kept tensor covers all of
-    the memory; preferred names are kept first."""
+    """Returns {kept name: other names} for each group of tensors that share memory. The kept tensor covers all of the
+    memory; names in `preferred` take precedence."""
     result = {}
     for group in _group_shared(state):
         complete = sorted(name for name in group if _covers_storage(state[name]))

@@ -1,4 +1,4 @@
-// Batch: several texts that one model generates at the same time.
+// Implements Batch, which generates several texts with one model at the same time.
 #include <poise/batch.hpp>
 
 #include "long_call.hpp"

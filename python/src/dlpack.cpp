@@ -23,7 +23,7 @@ struct DLTensor {
   std::int32_t ndim;
   DLDataType dtype;
   std::int64_t* shape;
-  std::int64_t* strides;  // elements; null: row-major
+  std::int64_t* strides;  // in elements; null: row-major order
   std::uint64_t byte_offset;
 };
 struct DLManagedTensor {

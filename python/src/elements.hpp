@@ -1,4 +1,4 @@
-// Elements: a tensor's elements, or a slice of them, for Python.
+// Gives Python a tensor's elements, or a slice of them.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ struct HeldElements {
   // Returns dtype(). Throws unsupported if there is none.
   DType require_dtype() const;
 
-  // Returns the elements in the mapped file, read-only; std::nullopt if they are not there as they are (codes,
-  // compressed, less than a byte each, not mapped).
+  // Returns the elements in the mapped file, read-only; std::nullopt for layouts other than dense, and for elements
+  // that are compressed, computed, not mapped, or smaller than a byte.
   std::optional<Placed> find_mapped() const;
   // Returns writable elements, in private pages of the file or in a copy; std::nullopt if find_mapped() returns that.
   std::optional<Placed> make_writable() const;
@@ -49,8 +49,8 @@ class Elements {
   Elements(const Elements& elements, Strided place)
       : owner_(elements.owner_), tensor_(elements.tensor_), place_(std::move(place)) {}
 
-  // Each function keeps the model open while its result exists. Throws bad_argument when the model is closed. Requires:
-  // the GIL.
+  // hold() and hold_tensor() keep the model open while their results exist. They throw bad_argument when the model is
+  // closed. Requires: the GIL.
   HeldElements hold() const { return {owner_->require_model(), tensor_, place_}; }
   std::shared_ptr<const Tensor> hold_tensor() const { return {owner_->require_model(), tensor_}; }
   const Strided& place() const { return place_; }

@@ -1,4 +1,4 @@
-// Embedder: texts as vectors.
+// Implements Embedder, which computes vectors of texts.
 #include <poise/embedder.hpp>
 
 #include "long_call.hpp"

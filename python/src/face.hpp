@@ -1,5 +1,5 @@
-// Declarations that the parts of the extension share: the namespace, conversions of text, and the functions that
-// declare the parts.
+// Declares functions that the parts of the extension share: conversions between the objects of C++ and of Python, and
+// the functions that declare the parts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Options of sessions and of the texts that they generate.
+// Parses the options of sessions and of the texts that they generate.
 #include <fmt/ranges.h>
 
 #include "kernels/cache_type.hpp"

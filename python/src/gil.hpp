@@ -20,7 +20,7 @@ auto survive_unwinding(Work&& work) {
 #ifdef __GLIBCXX__
   try {
     return work();
-  } catch (const abi::__forced_unwind&) {  // this exception may be caught, as long as the thread does not end here
+  } catch (const abi::__forced_unwind&) {  // the process would abort if this handler ended
     sleep_for_ever();
   }
 #else

@@ -36,7 +36,7 @@ Progress LongCall::make_progress() {
     const Taken taken;
     try {
       const py::tuple arguments = py::make_tuple(event.done, event.total, make_text(event.item));
-      // Unwinding must not destroy Python objects: there is no C++ object between the call and survive_unwinding().
+      // survive_unwinding() requires work that owns no Python objects, so it calls the C API.
       PyObject* const called = survive_unwinding([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);

@@ -30,12 +30,11 @@ Memory copy_to_memory(std::span<const float> numbers);
 // Throws io. Requires: the source has a descriptor and these bytes.
 Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t length);
 
-// Returns a blob of the bytes that a Python object lends by the buffer protocol. Destroying the blob releases them,
-// with the GIL. Throws the exception that requesting them raises.
+// Returns a blob of the bytes that a Python object lends by the buffer protocol. The blob's destructor acquires the GIL
+// and releases them. Throws the exception that requesting them raises.
 BlobPtr borrow_buffer(py::handle object);
 
-// Keeps the buffer that was loaded last for the loading blobs of a model, so that reading it again does not load it
-// again.
+// Keeps the last buffer that the loading blobs of a model have loaded, so that a second read does not load it again.
 struct LoadedBuffers {
   std::mutex mutex;
   BlobPtr newest;

@@ -48,8 +48,8 @@ Shape parse_shape(const py::handle& sizes) {
   return shape;
 }
 
-// Returns a tensor of a new model from another model's Tensor, or from (dtype, shape, buffer). A function in place of
-// the buffer returns it when the bytes are read. The model's tensors share `loaded`.
+// Returns a tensor of a new model from another model's Tensor, or from (dtype, shape, buffer). In place of the buffer
+// there may be a function, which returns the buffer when the bytes are read. The new model's tensors share `loaded`.
 Tensor parse_tensor(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().hold_tensor();
@@ -126,8 +126,8 @@ py::list list_tensor_names(const OpenModel& owner) {
 }
 
 // Returns all tensors at once, for callers that need the whole file: (name, dtype or None, shape, (Memory, offset) or
-// None). All tensors of a file share one Memory: the mapping, or private pages of it. Without Memory, the caller must
-// read the tensor separately.
+// None). All tensors of a file share one Memory: the mapped file, or private pages of the file if `writable`. Without
+// Memory, the caller must read the tensor separately.
 py::list list_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.require_model();
   std::vector<std::pair<const Source*, py::object>> files;

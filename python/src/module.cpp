@@ -1,4 +1,4 @@
-// The extension module poise._poise, for the Python package in ../poise.
+// Defines the extension module poise._poise, which the Python package in ../poise uses.
 #include "runtime.hpp"
 
 PYBIND11_MODULE(_poise, module) {

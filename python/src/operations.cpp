@@ -1,5 +1,5 @@
-// Operations on files and models: convert, save, plan, verify, hash, stats, report, diff, edit, quantize. Most take
-// their options as a dict with keywords of Python's functions, and return a report as a dict.
+// Gives Python the operations on files and models: convert, save, plan, verify, hash, stats, report, diff, edit,
+// quantize. Most take the keyword arguments of the package's function as a dict, and return a report as a dict.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -60,7 +60,7 @@ void add_lora(const Given& given, ConvertOptions& to) {
   }
 }
 
-// Adds renames, given as a dict of patterns to names, in its order.
+// Adds renames, given as a dict of patterns to names, in the order of the dict.
 void add_renames(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, name] : given.read_dict("a dict of patterns to names"))
     to.rename.push_back({encode_utf8(pattern), encode_utf8(name)});

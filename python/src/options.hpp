@@ -1,4 +1,4 @@
-// Options of functions: a dict with keywords of Python's functions becomes a struct of the library.
+// Converts the keyword arguments of the Python package's functions, given as a dict, to the library's option structs.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class Given {
     }
     refuse(fmt::format("one of {}", fmt::join(names, ", ")));
   }
-  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0, for less and for other text, and TypeError
-  // for other objects.
+  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0, a negative int and other text, and TypeError
+  // for all else.
   std::uint64_t read_size() const;
   // Reads an integer. Throws TypeError for other objects, and bad_argument for one below `least` or beyond 64 bits.
   std::uint64_t read_whole(std::uint64_t least = 0) const { return parse_whole<std::uint64_t>(name_, value_, least); }
@@ -80,8 +80,8 @@ struct Option {
   void (*set)(const Given& given, Options& to);
 };
 
-// Converts a dict of keywords, in the order of the rows, because some need an earlier value. Ignores None, and keywords
-// without a row.
+// Converts a dict of keywords in the order of the rows, because some rows use what earlier ones have set (group_size
+// uses quantize). Ignores None, and keywords without a row.
 template <typename Options>
 Options parse_options(const py::dict& given, std::span<const Option<Options>> known) {
   Options to;

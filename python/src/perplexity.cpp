@@ -1,4 +1,4 @@
-// Perplexity: how well a model predicts texts, and how far its predictions are from another model's.
+// Measures how well a model predicts texts (perplexity), and how far its predictions are from another model's.
 #include <poise/perplexity.hpp>
 
 #include "long_call.hpp"
@@ -13,7 +13,8 @@ class PyPerplexity {
   PyPerplexity(WeightsPtr model, WeightsPtr base, const SessionOptions& options)
       : perplexity_(std::move(model), std::move(base), options) {}
 
-  // Adds a text or token ids. With a window of more than 0 tokens, these are one document. `progress` counts tokens.
+  // Adds a text or token ids. If `window` is more than 0, computes them in windows of that many tokens. `progress`
+  // counts tokens.
   void add(const py::object& given, const py::object& window, const py::object& stride, const py::object& progress) {
     const PerplexityWindows windows = {.size = parse_whole<std::size_t>("window", window),
                                        .stride = parse_whole<std::size_t>("stride", stride)};

@@ -1,4 +1,4 @@
-// Declarations that tokenizers, sessions and batches of the extension share.
+// Declares types and functions that the tokenizers, sessions and batches of the extension share.
 #pragma once
 
 #include <memory>
@@ -54,7 +54,7 @@ class PyTokenizer {
   std::shared_ptr<Ids> ids_;
 };
 
-// Shares weights, because pybind11 has no holders of const objects.
+// Wraps shared weights for pybind11, which has no holders of const objects.
 struct PyWeights {
   WeightsPtr weights;
 };

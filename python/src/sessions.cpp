@@ -1,4 +1,4 @@
-// Sessions, and texts that they generate token by token.
+// Gives Python sessions, and the texts that they generate token by token.
 
 #include "elements.hpp"
 #include "long_call.hpp"
@@ -15,7 +15,6 @@ using Owner = std::shared_ptr<OpenModel>;
 class Transcript {
  public:
   Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
-  // Makes an independent copy.
   Transcript(const Transcript& other) : session_(other.session_.fork()), state_(other.state_) {}
 
   const Session& session() const { return session_; }
@@ -32,13 +31,13 @@ class Transcript {
     ++state_;
   }
 
-  // Appends tokens, and drops the pending one.
+  // Appends tokens. Drops the pending token (Session::pending()).
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
     append(tokens, stop);
     truncate(session_.position());  // no token is pending
   }
 
-  // Encodes a text to append. Puts BOS first if the text begins the session.
+  // Encodes a text to append. Puts BOS first if the text begins the session and the vocabulary has BOS.
   Tokens encode(std::string_view text) const {
     const bool begins = session_.position() == 0 && !session_.pending();
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
@@ -76,7 +75,7 @@ class Transcript {
   }
 
  private:
-  // Appends all tokens, or the first ones if `stop` is requested.
+  // Appends tokens. Throws cancelled if `stop` is requested; the tokens that were computed until then stay.
   void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
     const std::size_t before = session_.position();
     try {
@@ -91,8 +90,8 @@ class Transcript {
   std::uint64_t state_ = 0;
 };
 
-// Holds a session that threads use in turn. Its mutex is locked without the GIL; a thread that waited for it with the
-// GIL would block the thread that has it.
+// Holds a session that threads use in turn. Threads lock its mutex without the GIL: a thread that kept the GIL while it
+// waits would block the thread that has the mutex.
 class PySession {
  public:
   PySession(WeightsPtr weights, const SessionOptions& options)

@@ -12,7 +12,7 @@
 namespace poise::python {
 namespace {
 
-constexpr std::uint64_t kPiece = 4 << 20;   // bytes that a thread reads at once
+constexpr std::uint64_t kPiece = 4 << 20;   // bytes; a thread reads one or more such pieces at once
 constexpr std::uint64_t kWindow = 1 << 20;  // bytes read at once to pick short runs from them
 constexpr std::uint64_t kLongRun = 4096;    // bytes; runs of this length and longer ones are read separately
 
@@ -20,7 +20,7 @@ using Stopped = std::function<bool()>;
 
 bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
 
-// Reads bytes [offset, offset + size): more than kPiece on all processors, if the blob can seek.
+// Reads bytes [offset, offset + size). Uses several threads for more than kPiece bytes of a blob that can seek.
 void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
   if (!blob.seekable() && offset == 0 && size == blob.size())

@@ -11,8 +11,8 @@
 
 namespace poise::python {
 
-// Selects elements of a row-major array: in each dimension `shape` of them, `strides` elements apart (at least 1), from
-// element `first` on.
+// Selects elements of a row-major array, from element `first` on. In dimension i it selects shape[i] elements, each
+// strides[i] >= 1 elements of the array after the one before.
 struct Strided {
   std::uint64_t first = 0;
   std::vector<std::uint64_t> shape;

@@ -1,4 +1,4 @@
-// Tensors: their slices, their elements as memory, their parts.
+// Gives Python tensors: their slices, their elements as memory, their parts.
 
 #include "elements.hpp"
 #include "views/dense.hpp"
@@ -120,7 +120,7 @@ Memory read_packed(const Elements& elements) {
   Memory memory = read_interruptibly(held, std::nullopt);
   if (info(held.require_dtype()).bits != 4) return memory;
   const std::uint64_t count = held.place.count();
-  std::byte* const bytes = memory.data;  // one element each; packs two into one
+  std::byte* const bytes = memory.data;  // each holds one element; the loop packs two into one byte
   for (std::uint64_t i = 0; i < count; i += 2)
     bytes[i / 2] = bytes[i] | (i + 1 < count ? bytes[i + 1] << 4 : std::byte{});
   memory.size = (count + 1) / 2;

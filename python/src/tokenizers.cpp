@@ -1,4 +1,4 @@
-// Tokenizers, streams of text, and chat templates.
+// Gives Python tokenizers, streams of text, and chat templates.
 #include <algorithm>
 
 #include <poise/chat.hpp>
@@ -84,7 +84,7 @@ Tokens encode_text(const PyTokenizer& tokenizer, const std::string& text, bool s
                       [&] { return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text); });
 }
 
-// Returns the ids of a text, or a list of the ids of each text for a list.
+// Returns the ids of a text; for a list or tuple of texts, a list with the ids of each.
 py::object encode_texts(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
   const bool special = parse_truth("special", with_special);
   if (PyUnicode_Check(given.ptr())) return py::cast(encode_text(tokenizer, encode_utf8(given), special));

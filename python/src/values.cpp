@@ -17,7 +17,7 @@ py::object require_result(PyObject* made) {
   return py::reinterpret_steal<py::object>(made);
 }
 
-// Converts a value. `name` is the key of the value, for errors.
+// Converts a value. `name` is the path of keys to the value ("a.b"), for errors.
 Value parse_value(py::handle object, const std::string& name, int depth);
 
 Attributes parse_attributes(const py::dict& dict, const std::string& name, int depth) {

@@ -125,9 +125,9 @@ class ModelOnText {
 
   ModelHeader header_;
   std::vector<Tensor> tensors_;
-  std::shared_ptr<const Weights> base_;  // null after its pass
+  std::shared_ptr<const Weights> base_;  // null once measure() has computed its predictions
   TextDivergence::Texts texts_;
-  std::optional<TextDivergence> divergence_;  // std::nullopt before the first pass
+  std::optional<TextDivergence> divergence_;  // std::nullopt before the first measure()
 };
 
 }  // namespace

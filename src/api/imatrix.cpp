@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
 
-// Describes a stack of all experts' matrices, and the modules of an expert that llama.cpp measures separately.
+// Describes a tensor that stacks the matrices of all experts: the ending of its name, and the modules that have
+// separate entries in llama.cpp's files.
 struct StackRow {
   std::string_view ending;
   std::vector<std::string_view> modules;
@@ -33,7 +34,8 @@ const std::array<StackRow, 2>& list_stacks() {
   return rows;
 }
 
-// Finds the entry and the expert of each matrix in an importance matrix, by llama.cpp's names.
+// Finds the entries of a model's matrices in an importance matrix, by llama.cpp's names, and their places in the
+// entries.
 class Places {
  public:
   explicit Places(const Model& model) : model_type_(model.card.model_type) {

@@ -1,4 +1,4 @@
-// Measures an importance matrix and writes it, for programs that do both in one call.
+// Measures an importance matrix and writes it in one call, for the C interface and Python.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct ImatrixFileOptions {
 };
 
 // Writes the sums of a text and of the files in `options.add`, and returns them. `model` nullptr: only adds the files.
-// Throws what measure_imatrix(), read_imatrix(), add_imatrix() and save_imatrix() throw; bad_argument without a model
-// and without files, and, before any work, for an output that exists without `overwrite` or is an input.
+// Throws what measure_imatrix(), read_imatrix(), add_imatrix() and save_imatrix() throw; bad_argument if there is
+// neither a model nor a file; and, before any work, if the output is an input, or exists and `overwrite` is false.
 Imatrix make_imatrix_file(const Model* model, std::string_view text, const std::filesystem::path& output,
                           const ImatrixFileOptions& options);
 

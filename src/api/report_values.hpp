@@ -10,7 +10,8 @@
 
 namespace poise {
 
-// Each function returns the members of a row by their names. A gap has "entry", "experts" (their numbers), "count".
+// Each function returns the members of a row by their names. A gap has "entry", "experts" (the indices
+// of those without tokens) and "count" (of all experts).
 Attributes make_attributes(const ExtractedMatrix& matrix);
 Attributes make_attributes(const DeltaTensor& tensor);
 Attributes make_attributes(const ImatrixGap& gap);

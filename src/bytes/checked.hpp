@@ -1,4 +1,5 @@
-// Arithmetic on numbers from files: on overflow the result is std::nullopt, or the largest number.
+// Computes with numbers from files. On overflow, the checked_ functions return std::nullopt, and saturating_add()
+// returns the largest number.
 #pragma once
 
 #include <cstdint>

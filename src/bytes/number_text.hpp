@@ -20,7 +20,7 @@ std::optional<double> parse_double(std::string_view text);
 // decimals before a unit, and drops a part of a byte. Returns std::nullopt for other texts and for 2^64 or more.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
-// Errors describe the size that they expect with this text.
+// Follows "expected" in error messages about sizes.
 constexpr std::string_view kSizeExpected = "a size of 1 byte or more: 4096, 64KiB, 2GB";
 
 }  // namespace poise

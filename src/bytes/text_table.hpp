@@ -32,9 +32,9 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   // Sets positions[i] to the position of texts[i], or to kNone if it is not there. Prefetches, so that the cache misses
   // of several texts overlap.
-  static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
   void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
                  const TextAt& text_at) const {
@@ -144,7 +144,7 @@ class TextTable {
     return at;
   }
 
-  std::vector<Slot, HugePages<Slot>> slots_;  // a power of two; at most four fifths are taken
+  std::vector<Slot, HugePages<Slot>> slots_;  // the size is 0 or a power of two; at most about four fifths are taken
   std::size_t size_ = 0;
 };
 

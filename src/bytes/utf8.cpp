@@ -7,7 +7,7 @@
 namespace poise {
 namespace {
 
-// Returns true if all bytes, at most eight, are ASCII. Reads four or more by two loads that overlap.
+// Returns true if all bytes are ASCII. Two loads, which may overlap, read four to eight bytes. Requires: length <= 8.
 bool is_short_ascii(const char* at, std::size_t length) {
   if (length >= 4) return ((load_le<std::uint32_t>(at) | load_le<std::uint32_t>(at + length - 4)) & 0x80808080U) == 0;
   unsigned any = 0;

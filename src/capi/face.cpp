@@ -240,7 +240,7 @@ poise_finding to_c_finding(const Finding& finding) {
 
 namespace {
 
-// The numbers of poise_cache_type are those of CacheType.
+// convert_cache_type() needs the same numbers in poise_cache_type and CacheType.
 static_assert(static_cast<int>(CacheType::f32) == POISE_CACHE_F32);
 static_assert(static_cast<int>(CacheType::f16) == POISE_CACHE_F16);
 static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);

@@ -87,8 +87,8 @@ poise_string copy_text_out(std::string_view text);
 // Fills a char array of a struct. A text that does not fit is cut at the end of a character.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// Gives the size of a struct in version 0.2, the first with a stable layout. A struct that grows gets a row here, so
-// that programs that are older than its last fields still work.
+// Gives the size of a struct when its layout became stable. A struct that grows gets a row here, so that programs that
+// are older than its last fields still work.
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
@@ -179,8 +179,8 @@ class Cancel {
   // Requires: read_session_options() has accepted `options`.
   explicit Cancel(const poise_session_options* options);
 
-  // Runs the work with a token that stops when the callback requests it. Calls the callback once before, on this
-  // thread, and then on another thread every 20 ms. Throws cancelled, and what the work throws.
+  // Runs the work with a stop token. Calls the callback once before the work, on this thread, and then on another
+  // thread every 20 ms; a result other than 0 requests the stop. Throws cancelled, and what the work throws.
   void run(const std::function<void(const std::stop_token& stop)>& work) const;
 
  private:
@@ -193,7 +193,7 @@ poise_stop_reason to_c_reason(StopReason reason);
 }  // namespace poise::capi
 
 // These structs are handles of poise.h; poise_batch and poise_writer are in runtime.cpp and writer.cpp.
-// poise_attributes is never defined: a pointer to one points to the C++ object.
+// poise_attributes is never defined: a pointer to one points to an object of poise::Attributes.
 
 // Holds a part of a tensor, with texts that calls lend.
 struct poise_part {
@@ -203,7 +203,7 @@ struct poise_part {
   std::string digest;  // empty: none
 };
 
-// Holds a tensor in its model, and its parts, made on first use.
+// Refers to a tensor of a model by its index, and holds the handles of its parts, which are made on first use.
 struct poise_tensor {
   const poise_model* model = nullptr;
   std::size_t index = 0;

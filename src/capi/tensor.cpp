@@ -48,7 +48,7 @@ poise_tensor_info make_tensor_info(const poise_tensor& handle) {
   out.name = lend_text(tensor.name);
   out.layout = static_cast<poise_layout>(tensor.layout.kind());
   out.layout_name = lend_text(tensor.layout.name());
-  const bool is_dense = tensor.layout == poise::Layout::dense;  // has the part data, and perhaps others
+  const bool is_dense = tensor.layout == poise::Layout::dense;  // dense tensors have a part "data", and perhaps others
   out.dtype = is_dense               ? to_c_dtype(tensor.require("data").dtype)
               : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN
                                      : to_c_dtype(tensor.parts.front().dtype);

@@ -45,7 +45,7 @@ const std::string& choose_template(const Vocabulary& vocabulary, bool has_tools)
               fmt::format("none of the model's chat templates is the default: {}", join_names(*list)));
 }
 
-// Replaces the tokens of a list with their texts. Returns other values unchanged.
+// Replaces the tokens of a list with their texts. Returns a value that is not a list unchanged.
 Value replace_tokens_by_texts(const Value& value) {
   const auto* const list = value.get_if<Value::Array>();
   if (list == nullptr) return value;

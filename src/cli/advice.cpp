@@ -64,7 +64,7 @@ std::string translate_option_name(const Error& error) {
 
 // Returns the advice to download a URL that a command took for a local file; the error's text if a server has answered.
 std::string advise_for_url(const std::string& url, const std::string& text) {
-  if (text.find("cannot open") == std::string::npos) return text;  // the server has answered
+  if (text.find("cannot open") == std::string::npos) return text;  // not an error from opening a local file
   if (url.starts_with("hf://"))
     return fmt::format("{}: this command does not read from servers; `poise fetch {}` downloads it", url, url);
   return fmt::format("{}: this command does not read from servers; `poise convert {} -o FILE` downloads it", url, url);

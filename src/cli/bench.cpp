@@ -59,8 +59,8 @@ double compute_expert_share(const Model& model) {
   return used > 0 && all >= used ? used / all : 1;
 }
 
-// Returns the model's sizes. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is
-// the output matrix, too.
+// Returns the model's sizes. A token reads only one row of the embedding, so the embedding adds 0 to the sizes for a
+// token, unless it is the output matrix, too.
 ModelSize measure_size(const Model& model) {
   ModelSize size;
   const bool has_output = model.find("lm_head.weight") != nullptr;
@@ -125,7 +125,7 @@ std::string read_processor_name() {
 
 // Returns the names of the instructions that the kernels use: "AVX2", or "AVX3_ZEN4 and AMX".
 std::string describe_instructions() {
-  // On arm64, the products use NEON on each processor (CMakeLists.txt).
+  // On arm64, products with matrices use NEON even if the processor has SVE (CMakeLists.txt).
   constexpr std::int64_t kNotInProducts = HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128;
   const auto best = static_cast<std::uint64_t>(hwy::SupportedTargets() & ~kNotInProducts);
   const char* const name = hwy::TargetName(static_cast<std::int64_t>(best & (~best + 1)));
@@ -151,7 +151,7 @@ class Bench {
     threads_ = options_.session.threads != 0 ? options_.session.threads : std::thread::hardware_concurrency();
     threads_ = std::max(1U, threads_);
     Session session(weights, session_options);
-    // The buffer is larger than any cache, and fits the memory of small machines.
+    // The buffer is larger than the caches of most processors, and fits the memory of small machines.
     constexpr std::size_t kBuffer = std::size_t{512} << 20;
     read_rate_ = measure_read_rate(threads_, kBuffer);
     // The ids are random: experts that frequent tokens do not choose are measured, too.

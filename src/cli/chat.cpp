@@ -113,10 +113,10 @@ class Chat {
   static constexpr const char* kYou = "you> ";
   static constexpr std::string_view kModel = "model> ";
 
-  // Describes a command of the conversation.
+  // Describes a command that the user may type in place of a message, such as /undo.
   struct Command {
     std::string_view name;
-    std::string_view argument;  // the name of the argument in the text of /help
+    std::string_view argument;  // as /help shows it: in brackets if it is optional; empty for none
     std::string_view help;
     bool (Chat::*run)(const std::string& argument);  // returns false to end the conversation
   };
@@ -151,7 +151,8 @@ class Chat {
     return {std::move(session), std::move(chat), options_.system};
   }
 
-  // Opens the history if a person types at a terminal. Lines of other inputs are not kept.
+  // Opens the history if a person types at a terminal, unless --no-history is given or there are several ranks. Lines
+  // of other inputs are not kept.
   std::optional<HistoryFile> open_history() const {
     if (options_.no_history || get_cluster().size() > 1 || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
       return std::nullopt;
@@ -182,8 +183,8 @@ class Chat {
     return words;
   }
 
-  // Reacts to Ctrl-C at the prompt. The first one at an empty prompt prints how to leave; after a second one, returns
-  // false.
+  // Reacts to Ctrl-C at the prompt. At an empty prompt, the first Ctrl-C prints how to leave; for a second one in a
+  // row, the function returns false, which ends the conversation.
   bool react_to_interrupt() {
     print_now("\n");
     const bool is_second = std::exchange(has_interrupted_, reader_.was_empty());
@@ -196,8 +197,8 @@ class Chat {
   // Returns true if Ctrl-C was pressed at the prompt, and forgets it.
   bool clear_interrupt() { return interrupts_ && interrupts_->clear(); }
 
-  // Ends the line of an unfinished message that the user gave up, by Ctrl-C or by Ctrl-D, which ends the conversation,
-  // too. Returns false if the input is not a terminal.
+  // Ends the terminal's line after the user gave up an unfinished message: with Ctrl-C, or with Ctrl-D, which also ends
+  // the conversation. Returns false if the input is not a terminal.
   bool end_unfinished_message() {
     if (clear_interrupt()) {
       print_now("\n");
@@ -208,8 +209,9 @@ class Chat {
     return is_over_;
   }
 
-  // Reads a whole message. It continues after a line that ends with a backslash, and between triple quotation marks.
-  // Returns std::nullopt if the user gives it up. At the end of an input without a terminal, the message ends.
+  // Returns the whole message that begins with the line `text`. A message continues after a line that ends with a
+  // backslash, and between triple quotation marks. Returns std::nullopt if the user gives the message up. If the input
+  // is not a terminal, its end also ends the message.
   std::optional<std::string> read_whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
@@ -244,7 +246,7 @@ class Chat {
         Interrupts interrupts;
         was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop); });
       } else {
-        answer = work({});  // one rank must not stop alone: Ctrl-C ends all
+        answer = work({});  // one rank must not stop alone, so Ctrl-C ends all ranks
       }
       print_now("\n");
       print_answer_notes(answer, was_stopped);

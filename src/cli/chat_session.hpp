@@ -1,4 +1,5 @@
-// A conversation with a model. The session keeps what it has computed, so a turn costs only its own tokens.
+// Holds a conversation with a model. The Session keeps the keys and values of earlier turns, so a turn computes only
+// its own tokens.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +26,9 @@ class ChatSession {
     std::size_t left_out = 0;  // messages that were dropped, since they no longer fit the context
     std::size_t fed = 0;       // tokens that had to be computed
   };
-  // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless it throws
-  // or `stop` is requested before the first token. Throws bad_argument when the message alone does not fit the context,
-  // and what rendering and generating throw.
+  // Asks a question, and passes the answer to on_text in pieces. The conversation stays as it was if this function
+  // throws, or if `stop` is requested before the first token. Throws bad_argument if the message alone does not fit the
+  // context, and what ChatTemplate::render(), Session::feed() and Session::generate() throw.
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
@@ -35,7 +36,7 @@ class ChatSession {
   std::optional<Answer> ask_again(const GenerateOptions& options, const std::stop_token& stop,
                                   const std::function<void(std::string_view)>& on_text);
 
-  // Drops everything except the system's message.
+  // Drops all messages except the system's.
   void reset();
   // Drops the last question and its answer, and returns the question's content, which is null if it has none. Returns
   // std::nullopt if there is no question.
@@ -61,7 +62,7 @@ class ChatSession {
   std::optional<std::size_t> find_last_question() const;  // its index among the messages
   // Drops the oldest questions with their answers until the context has room for an answer's first token, and returns
   // the number of dropped messages. Keeps the system's message and the last question: throws bad_argument if they do
-  // not fit. `tokens` are those of the conversation, before and after.
+  // not fit. `tokens` holds the conversation's tokens, on entry and on return.
   std::size_t drop_oldest_messages(std::vector<TokenId>& tokens);
 
   Session session_;
@@ -74,11 +75,11 @@ class ChatSession {
 // Returns the names of the settings: those of the command line, without dashes, such as "temperature" and "top-k".
 std::vector<std::string> list_settings();
 
-// Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument for an unknown name, naming the
-// nearest one, and for a wrong value, naming the expected one; `options` then stay as they are.
+// Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument for an unknown name or a wrong
+// value; `options` then stay as they are.
 void change_setting(const std::string& text, const Weights& weights, GenerateOptions& options);
 
-// Returns the settings that are single numbers, with their values: "temperature 0.7, top-k 0, ...".
+// Returns max-tokens and the sampling settings except logit-bias, with their values: "temperature 0.7, top-k 0, ...".
 std::string format_settings(const GenerateOptions& options);
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// Shares values among the ranks of this command: the processes that mpirun started together, or one
+// Shares values among the ranks that run this command: the processes that mpirun started together, or a single process
 // (cluster/communicator.hpp).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace poise::cli {
 
-// Sets the ranks, before any other call.
+// Sets the ranks. Call this before any other function of this file.
 void set_cluster(std::unique_ptr<Communicator> communicator);
 // Returns the ranks. Requires: set_cluster() was called.
 Communicator& get_cluster();

@@ -54,7 +54,7 @@ void add_help(CLI::App& app);
 
 // `poise convert` and `poise merge` call these functions to report a conversion or a plan.
 
-// Prints warnings, losses and decoded codes on standard error.
+// Prints the warnings, the losses, and a note about codes that are decoded, on standard error.
 void print_notes(const ConvertReport& report);
 
 // Prints sizes, casts, quantized types, and the tensors with the largest loss (or all tensors) on standard output.

@@ -25,12 +25,12 @@
 namespace poise::cli {
 namespace {
 
-// Names the completions of an option's value or an argument.
+// Lists the kinds of words that a shell may offer for an argument or for an option's value.
 enum class Values : std::uint8_t { none, words, files, tensors, commands };
 
 struct Completion {
   Values values = Values::none;
-  std::vector<std::string> words = {};  // the words of Values::words
+  std::vector<std::string> words = {};  // empty unless `values` is Values::words
 };
 
 // Returns the alternatives of "f32|f16|bf16"; none if one of them stands for a value, as N and FILE do.

@@ -42,7 +42,7 @@ std::optional<TokenId> find_token(const Vocabulary& vocabulary, std::string_view
   return std::nullopt;
 }
 
-// Adds an end token to the model's generation_config.json, besides those that it names.
+// Adds an end token to those that the model's generation_config.json names. Changes the attribute, not the file.
 void add_end_token(Model& model, TokenId token) {
   Attributes generation = read_generation_config(model);
   Value::Array ends = {Value(std::int64_t{token})};

@@ -1,4 +1,4 @@
-// Adds the options of the commands that convert a model: convert and merge.
+// Adds the options of the commands `convert` and `merge`, and opens outputs that may be standard output.
 #pragma once
 
 #include <optional>
@@ -32,17 +32,16 @@ struct ConversionArguments {
 // `output` holds the names of the option for the output.
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
-// Completes the options after parsing. Throws bad_argument for options that exclude or need each other, by their names
-// on the command line, for an output that is one of their files, and for an extension that looks like a misspelled one;
-// and what parse_settings() throws.
+// Completes the options after parsing. Throws bad_argument if options exclude or need each other, if the output is a
+// file that an option reads, and if the output's extension looks misspelled. Throws what parse_settings() throws.
 void finish_conversion_options(ConversionArguments& options);
 
 // Throws bad_argument unless a command can write a file of this format to standard output: standard output is not a
-// terminal, --json does not use it, and `format` is given and is not one of directories.
+// terminal, --json does not use it, and `format` is neither empty nor a format of directories.
 void require_standard_output(const std::string& format, bool json);
 
-// Returns the destination that a path names: "-" is standard output, which the function opens in `stream`, and which a
-// dry run does not need. Requires: `stream` outlives the result.
+// Returns the destination that a path names. For "-", opens standard output in `stream`; in a dry run, returns an empty
+// path instead. Requires: `stream` outlives the result.
 Destination make_destination(const std::string& path, bool is_dry_run, std::optional<StreamOutput>& stream);
 
 // Writes a plan to standard output. Throws bad_argument for a terminal, and for a format of directories.

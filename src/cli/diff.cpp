@@ -70,8 +70,8 @@ std::size_t count_type_differences(const DiffReport& report) {
   return static_cast<std::size_t>(std::ranges::count_if(report.tensors, has_equal_numbers));
 }
 
-// Returns ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; adds those within the
-// tolerance, and returns an empty text if there are neither.
+// Returns ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes", followed by the number of
+// tensors within the tolerance. Leaves out numbers that are 0.
 std::string describe_inexact_equality(const DiffReport& report, const DiffOptions& options) {
   std::string text;
   if (report.equal_as_numbers > 0)

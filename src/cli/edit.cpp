@@ -22,7 +22,7 @@ struct EditArguments {
   std::vector<std::string> set;
   AttributeChanges changes;
   bool copy = false;
-  std::string output;  // the path of the copy; empty if the file itself is edited
+  std::string output;  // the path of the edited copy; empty: `path` itself changes
 };
 
 // Returns a phrase for what an edit did to the file, or would do in a dry run.

@@ -71,7 +71,8 @@ bool accepts_several_values(const CLI::Option& option) {
   return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
 }
 
-// Returns how an argument or a required option is written: "-o OUT", "PATH...".
+// Returns an argument as the usage line shows it: "PATH...", "[TEXT]" if it is optional, "-o OUT" if it may also be
+// given by an option's letter.
 std::string describe_usage(const CLI::Option& option) {
   const std::string name = option.get_name(true, false);
   const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";

@@ -1,4 +1,4 @@
-// Makes help screens, in lines that fit the terminal.
+// Makes help texts that fit the terminal, and messages about wrong usage.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,19 @@
 
 namespace poise::cli {
 
-// Returns the layout of help: names in a column, descriptions next to them, each argument once.
+// Returns the formatter of help. It writes names in a column and descriptions next to them. Unlike CLI11's formatter,
+// it shows an argument that is also an option (OUT, -o) only once.
 std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
 // Returns how a command is called: "poise diff A B [OPTIONS]".
 std::string make_usage_line(const CLI::App& command);
 
-// Returns the help of the whole command, even if a subcommand was parsed.
+// Returns the help of `poise` itself, even if a subcommand was parsed.
 std::string make_overview(const CLI::App& app);
 
 // Returns the name that the user probably meant, or null if no name is similar. A name is similar if at most one letter
-// in three differs, ignoring case and leading dashes, or if it begins with the given letters, three or more. The result
-// points into `names`.
+// in three differs, ignoring case and leading dashes, or if it begins with `given` and `given` has at least three
+// letters. The result points into `names`.
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
 // Throws bad_argument, with a suggestion for a command, if the first argument is an unknown command or option. CLI11

@@ -8,7 +8,7 @@
 namespace poise::cli {
 namespace {
 
-// Returns a tensor's attributes, with the scale of an affine tensor among them.
+// Returns a tensor's attributes. For an affine tensor, adds the scale, range and packing of its layout.
 Attributes describe_attributes(const Tensor& tensor) {
   Attributes map = tensor.attributes;
   if (tensor.layout.affine() != nullptr) {
@@ -37,7 +37,7 @@ Attributes describe_stored_as(const StoredAs& stored) {
   return map;
 }
 
-// Prints the JSON while it is made. A Value of all tensors would take many times the model's memory and time.
+// Prints the JSON in pieces. A Value with all tensors would need many times the memory of the Model, and more time.
 class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {

@@ -151,7 +151,8 @@ constexpr ::off_t kMostBytes = ::off_t{4} << 20;      // read from the end of th
 constexpr ::mode_t kPrivateFile = S_IRUSR | S_IWUSR;  // 0600
 constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700
 
-// Finds the folder by the XDG base directory specification: a relative path is ignored.
+// Returns Poise's state folder by the XDG base directory specification, which ignores relative paths. Returns an empty
+// path if the environment names no folder.
 fs::path find_state_folder() {
   const auto read_absolute_path = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -199,7 +200,7 @@ std::string read_last_bytes(int fd) {
   std::string bytes(static_cast<std::size_t>(size - begin), '\0');
   const ::ssize_t got = ::pread(fd, bytes.data(), bytes.size(), begin);
   bytes.resize(static_cast<std::size_t>(std::max<::ssize_t>(0, got)));
-  if (begin > 0) bytes.erase(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);  // the rest of a line
+  if (begin > 0) bytes.erase(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);  // drops a cut line
   return bytes;
 }
 

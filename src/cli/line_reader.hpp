@@ -38,7 +38,7 @@ class LineReader {
   std::optional<std::string> read_line(const std::string& prompt);
   // Returns true if the user typed no text before read_line() returned std::nullopt.
   bool was_empty() const { return was_empty_; }
-  // Adds a line to the history.
+  // Adds a text to the history that the arrow keys show, in memory only. Ignores an empty text.
   void remember(const std::string& text);
 
  private:
@@ -62,8 +62,8 @@ class LineReader {
 };
 
 // Keeps the lines of earlier conversations, for the arrow keys, in a file that only its owner can read. Each line of
-// the file is a JSON string, so that a text of several lines is one entry. No error of the file ends a conversation:
-// the history then stays empty.
+// the file is a JSON string, so that a text of several lines is one entry. Errors with the file do not end the
+// conversation, but lines may be lost.
 class HistoryFile {
  public:
   // Opens $XDG_STATE_HOME/poise/chat_history, or ~/.local/state/poise/chat_history if the variable is not an absolute
@@ -71,7 +71,7 @@ class HistoryFile {
   // regular file of this user.
   HistoryFile();
 
-  // Returns the last lines, the oldest first. A file with many more is shortened to them.
+  // Returns the last texts, at most 1,000, the oldest first. Shortens a file of more than 2,000 lines to these texts.
   std::vector<std::string> read();
   void append(const std::string& text);
 
@@ -93,7 +93,7 @@ class Interrupts {
   // Forgets Ctrl-C. Returns true if it was pressed since the last call of clear() or run().
   bool clear();
 
-  // Runs `work` with a token that Ctrl-C stops. Returns true if Ctrl-C was pressed.
+  // Runs `work` with a stop token. Ctrl-C requests a stop. Returns true if a stop was requested.
   bool run(const std::function<void(const std::stop_token& stop)>& work);
 
  private:

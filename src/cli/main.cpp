@@ -1,5 +1,5 @@
-// The command `poise`. Parses the arguments, runs a command, and returns its exit code: 0 if it succeeded, 1 for a bad
-// file or a negative answer, 2 for wrong usage.
+// Parses the arguments of `poise`, runs a command, and returns its exit code: 0 if it succeeded, 1 if it failed or has
+// a negative answer, 2 for wrong usage.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -130,14 +130,14 @@ int run_and_report(int argc, char** argv) {
   } catch (const poise::Error& error) {
     return print_error(error);
   } catch (const std::system_error& error) {
-    // Printing fails with an error of std::fwrite() or std::fflush(), which also mark the stream. Other errors come
-    // from the standard library: a thread or a lock that the system refuses.
+    // If printing fails, std::fwrite() or std::fflush() has also set the error indicator of the stream. Other errors
+    // come from the standard library: the system refuses a thread or a lock.
     const bool is_output = std::ferror(stdout) != 0;
     if (is_output && error.code() == std::errc::broken_pipe) return end_by_sigpipe();
     print_message(is_output ? "cannot write to standard output: " + error.code().message()
                             : "a system call failed: " + make_printable_message(error.what()));
   } catch (const std::bad_alloc&) {
-    std::fputs("poise: out of memory\n", stderr);  // allocates nothing
+    std::fputs("poise: out of memory\n", stderr);  // does not allocate memory
   } catch (const std::runtime_error& error) {
     // A library could not get a resource, such as a thread.
     print_message(make_printable_message(error.what()));

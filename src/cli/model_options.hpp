@@ -19,8 +19,8 @@
 
 namespace poise::cli {
 
-// Opens a model to compute with. If a file has no configuration, adds the config.json and the tokenizer from its
-// directory; a note reports this unless `quiet`. Throws what open() throws.
+// Opens a model to compute with. If a file has no configuration, adds the config.json and the tokenizer of its
+// directory, if they exist; a note reports this unless `quiet`. Throws what open_model(path, options) throws.
 Model open_runnable_model(const std::string& path, const ReadOptions& options, bool quiet);
 
 struct ModelOptions {
@@ -30,14 +30,14 @@ struct ModelOptions {
   TokenizerPaths tokenizer;
   RankSplit split = RankSplit::heads;
 
-  // Opens the model (open_runnable_model()), merges the adapters, and replaces the vocabulary by that of --vocab and
-  // --merges. Throws what open() and with_lora() throw.
+  // Opens the model, merges the adapters, and replaces the vocabulary by that of --vocab and --merges, if given. Throws
+  // what open_runnable_model(), with_lora() and TokenizerPaths::read() throw.
   Model open_model(bool quiet) const;
 
   // Loads this rank's share of a model's weights. Throws what load_weights() throws.
   std::shared_ptr<const Weights> load(const Model& model) const;
 
-  // Returns the given paths, and those of the files in directories among them.
+  // Returns the paths in these options. For each directory, adds the paths of its files.
   std::vector<std::filesystem::path> list_files() const;
 };
 
@@ -46,7 +46,7 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Adds the options that set `options`, and returns them. Requires: `options` outlives the command.
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
-// Sets the sampling options that were not given to the values in the model's files; a note lists them unless `quiet`.
+// Sets sampling options from the model's files, except those that the user gave; a note lists them unless `quiet`.
 // `given` holds the options that add_generate_options() returned.
 void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
                            bool quiet);
@@ -59,10 +59,10 @@ CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
 // std::nullopt if the text is empty.
 std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet);
 
-// Throws bad_argument for invalid options, before any work.
+// Throws bad_argument for sampling options and stop texts that are invalid for every model.
 void check_generate_options(const GenerateOptions& options);
 
-// These functions read models from a path, a URL, standard input or a pipe.
+// In these functions, `path` names a file, a directory or a pipe, or it is a URL, or "-" for standard input.
 
 // Returns true for "-" (standard input), for pipes, and for URLs.
 bool is_stream_or_url(const std::string& path);

@@ -24,7 +24,7 @@ constexpr std::size_t kMostPrinted = 1 << 20;
 
 struct Number {
   double value = 0;
-  DType dtype = DType::f64;  // the printed digits are the fewest that identify the number in this type
+  DType dtype = DType::f64;  // decides how many digits identify the number
 };
 
 // Returns the number in scientific form, with the fewest digits that identify it in its type.
@@ -131,8 +131,8 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   return texts;
 }
 
-// Formats the number of an array without dimensions, as NumPy does: with the fewest digits that identify it, and zeros
-// after them.
+// Formats the number of an array without dimensions, as NumPy does: with the fewest digits that identify it. Zeros fill
+// the places up to the point.
 std::string format_scalar(const Number& number) {
   if (!std::isfinite(number.value)) return fmt::format("{}", number.value);
   const Digits digits = find_digits(number);

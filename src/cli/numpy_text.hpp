@@ -14,8 +14,9 @@
 
 namespace poise::cli {
 
-// Returns an array as NumPy prints it. `read` returns the bytes of the element at these indices; it is called for
-// printed numbers only. Requires: `dtype` is f64, f32, f16, bf16, an integer type or boolean.
+// Returns an array as NumPy prints it. `read` returns the bytes of the element at `indices`; it is called for printed
+// elements only. Throws unsupported for more than 2^20 of these. Requires: `dtype` is f64, f32, f16, bf16, an integer
+// type or boolean.
 std::string format_array(const Shape& shape, DType dtype,
                          FunctionRef<std::vector<std::byte>(std::span<const std::uint64_t> indices)> read);
 

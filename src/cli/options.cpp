@@ -16,7 +16,7 @@
 namespace poise::cli {
 namespace {
 
-// Parses an adapter's path. A number after the last colon is its scale, unless a file has the whole name.
+// Parses PATH or PATH:SCALE. A number after the last colon is the scale, unless the whole text is an existing path.
 LoraAdapter parse_lora(const std::string& text) {
   if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
   const auto colon = text.rfind(':');

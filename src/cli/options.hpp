@@ -36,7 +36,7 @@ struct TokenizerPaths {
   std::string vocab;
   std::string merges;
 
-  // Reads the vocabulary; std::nullopt if the options were not given.
+  // Returns the vocabulary in the files, or std::nullopt if the options were not given.
   std::optional<Vocabulary> read() const;
 };
 // Adds --vocab and --merges.
@@ -45,7 +45,7 @@ void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 // Returns the heading "Formats:" and a line for each format.
 std::string describe_formats();
 
-// Returns "zt, zt1": the formats for which `is_meant` is true.
+// Returns the names of the formats for which `is_meant` is true: "zt, zt1".
 std::string join_format_names(FunctionRef<bool(const Format&)> is_meant);
 
 // Returns each format's alignment of parts: "zt: at least 4096, default 65536; gguf: ...".

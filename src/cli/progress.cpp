@@ -26,7 +26,7 @@ struct State {
   double share;
 };
 
-// Shows a bar, which events draw again at most every 100 ms, and erases it at the end.
+// Draws a bar, and draws it again at most every 100 ms. The destructor erases it.
 class Bar {
  public:
   explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}

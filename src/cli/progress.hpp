@@ -19,7 +19,7 @@
 
 namespace poise::cli {
 
-// Chooses how progress is shown.
+// Names the values of --progress.
 enum class ProgressDisplay : std::uint8_t {
   automatic,  // a bar on a terminal; elsewhere no progress
   plain,      // a line every few seconds, and one at the end, for logs
@@ -34,8 +34,8 @@ struct ProgressOptions {
 // Adds --progress auto|plain|none and --quiet, whose help is `quiet`. Requires: `options` outlive the command.
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet);
 
-// Returns a callback that shows progress as the options require; `verb` begins its lines. Empty: no progress is shown.
-// The destructor of its last copy erases the bar.
+// Returns a callback that shows progress as the options require; `verb` begins its lines. Returns an empty one if no
+// progress is to be shown. The destructor of the callback's last copy erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Holds a sum; std::nullopt beyond 64 bits, since a small file can have huge sparse, compressed or shared parts.
@@ -90,7 +90,6 @@ class JsonOutput {
   void finish() { fmt::print("{}\n", writer_.release()); }
 
  private:
-  // Prints the text that has been written so far, if it is long enough.
   void flush() {
     if (writer_.size() > kPiece) fmt::print("{}", writer_.release());
   }

@@ -31,7 +31,7 @@
 namespace poise::cli {
 namespace {
 
-// Holds the prompt of a line of the input.
+// Holds a prompt, which is one line of the input.
 struct Prompt {
   std::optional<Value> id = {};
   std::vector<TokenId> tokens = {};
@@ -159,7 +159,7 @@ class PromptReader {
     }
   }
 
-  // Returns the template, and reads it on first use.
+  // Returns the template for conversations with tools or without, and reads it on first use.
   const ChatTemplate& load_template(bool has_tools) {
     const bool is_one = !conversation_.template_file.empty();
     std::optional<ChatTemplate>& chat = has_tools && !is_one ? with_tools_ : template_;
@@ -227,7 +227,7 @@ class AnswerWriter {
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
       refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) refuse("another run is writing this file");
-    file_ = File(::fdopen(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), "r+"));  // keeps the lock
+    file_ = File(::fdopen(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), "r+"));  // the copy keeps the lock
     if (!file_) throw_system_error("open", partial_);
     size_ = static_cast<std::uint64_t>(status.st_size);
     lines_.emplace(file_.get(), partial_);
@@ -290,13 +290,13 @@ class AnswerWriter {
   static constexpr std::size_t kKeyDigits = 16;
   static constexpr std::string_view kBeginning = R"({"poise":"run --prompts",)";
 
-  std::string path_;  // empty for standard output
+  std::string path_;  // empty for standard output, and on ranks other than 0
   std::string partial_;
   bool overwrite_;
   File file_;
   std::optional<TextInput> lines_;
   std::uint64_t size_ = 0;
-  std::uint64_t kept_ = 0;  // the number of bytes of the whole lines
+  std::uint64_t kept_ = 0;  // the number of bytes of the whole lines that were read
 };
 
 // Describes everything that answers depend on, except their prompts.
@@ -324,7 +324,7 @@ std::string describe_run(const Weights& weights, const PromptsOptions& prompts, 
                     {"stop", Value::Array(generate.stop.begin(), generate.stop.end())},
                     {"ignore_eos", generate.ignore_eos}};
   if (generate.stop_id) run.set("stop_id", std::int64_t{*generate.stop_id});
-  // The sums of several ranks have other bits than those of one process.
+  // With RankSplit::heads, sums of several ranks round differently from those of one process.
   if (get_cluster().size() > 1 && prompts.split == RankSplit::heads)
     run.set("ranks", std::uint64_t{get_cluster().size()});
   return to_json(run);

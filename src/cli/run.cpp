@@ -74,8 +74,8 @@ class Run {
     require_conversation();
     if (options_.verify) require_verified(options_.model.path);
     if (options_.verify && !options_.draft.empty() && options_.draft != "lookup") require_verified(options_.draft);
-    // Open the model: headers, configuration and vocabulary. Its files may set sampling options, its template the
-    // tokens that end an answer.
+    // Open the model: headers, configuration and vocabulary. Its files may set sampling options, and --template may
+    // name a built-in template, which sets how an answer ends.
     const Stopwatch loading;
     const bool quiet = options_.progress.quiet;
     const bool has_perplexity = !options_.perplexity.file.empty();
@@ -85,7 +85,7 @@ class Run {
       use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
       add_template_end(options_.conversation.template_file, model, generate_, quiet);
     }
-    // Load the weights in their stored form, and make the tokenizer. Sessions share both.
+    // Load the weights, in their stored form if a kernel reads it, and make the tokenizer. Sessions share both.
     const auto weights = options_.model.load(model);
     if (!options_.prompts.file.empty()) return answer_prompts(weights, loading);
     require_valid_options(*weights, generate_);
@@ -200,7 +200,7 @@ class Run {
     return tokens;
   }
 
-  // Computes the prompt. If a conversation does not fit, the error names its file.
+  // Computes the prompt. If a conversation does not fit the context, the error names the conversation's file.
   void feed(Session& session, const std::vector<TokenId>& prompt) const {
     try {
       session.feed(prompt);
@@ -268,7 +268,7 @@ class Run {
     print_now(to_json(answer) + "\n");
   }
 
-  // Returns the log probabilities of the chosen token and of the best ones, by the model's own scores.
+  // Returns the log probabilities of the chosen token and of the best ones, before sampling options change the scores.
   Attributes list_log_probabilities(const Session& session, TokenId chosen) const {
     const auto make_entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};
@@ -314,8 +314,8 @@ class Run {
   bool is_full_ = false;                       // true: the text ended because the context is full
 };
 
-// Sets the prompt to the text of -f, or to that of standard input: for "-", or if standard input is a file or pipe and
-// no prompt is given.
+// Reads the prompt from the file of -f, or from standard input for "-". Without another input, reads standard input if
+// it is a file or a pipe. With --system, the prompt becomes the user's message of the conversation.
 void read_prompt(RunArguments& options) {
   const bool has_other = !options.tokens.empty() || !options.conversation.messages.empty() ||
                          !options.prompts.file.empty() || !options.perplexity.file.empty();

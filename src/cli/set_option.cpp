@@ -42,8 +42,7 @@ std::optional<std::string> find_value_file(const std::string& setting) {
   return file.starts_with('@') ? std::nullopt : std::optional(std::move(file));
 }
 
-// Divides "KEY=TEXT" at the first "=". The text of "KEY=@FILE" is the content of the file, that of "KEY=@@TEXT" is
-// "@TEXT".
+// Parses one setting as parse_settings() does.
 std::pair<std::string, std::string> parse_setting(const std::string& given) {
   const auto equals = given.find('=');
   if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");
@@ -54,7 +53,7 @@ std::pair<std::string, std::string> parse_setting(const std::string& given) {
   return {given.substr(0, equals), std::move(text)};
 }
 
-// Returns the value of --set for "KEY=FILE".
+// Converts "KEY=FILE" of --set-file to "KEY=@FILE" of --set.
 std::string convert_file_setting(std::string given) {
   const auto equals = given.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == given.size()) refuse("--set-file", given, "KEY=FILE");

@@ -78,7 +78,7 @@ std::string_view remove_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// Returns a hint at the end of a message: "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is
+// Returns a hint to append to a message: "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is
 // the command that has the option; it is empty if `given` is a command.
 std::string suggest_name(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =

@@ -55,7 +55,7 @@ std::string read_prompt_file(const std::string& path) {
   std::string text = read_text_file(path);
   if (!text.ends_with('\n')) return text;
   text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();  // the line ends of a file from Windows have one
+  if (text.ends_with('\r')) text.pop_back();  // files from Windows have \r before each \n
   return text;
 }
 

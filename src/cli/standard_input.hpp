@@ -19,7 +19,7 @@ File open_file(const std::string& path, const char* mode);
 // Reserves standard input for one text or model. Throws bad_argument for a second call.
 void claim_standard_input();
 
-// Reads a text from a file.
+// Reads a text from a file, which may be a pipe, as its bytes arrive.
 class TextInput {
  public:
   // Errors show `name` as the path. Requires: the file outlives this, and no other reader has read from it. A second
@@ -52,7 +52,7 @@ class TextInput {
 // Returns the text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for
 // more than 256 MiB, and bad_argument if another option has read standard input.
 std::string read_text_file(const std::string& path);
-// Returns the same for a text that may be longer: `bytes` of its beginning, and perhaps some more.
+// Returns the first `bytes` of such a text and perhaps some more, or all of a shorter text.
 std::string read_text_beginning(const std::string& path, std::size_t bytes);
 // Returns "standard input" for "-", else the path.
 std::string get_input_name(const std::string& path);

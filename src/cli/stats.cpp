@@ -25,13 +25,13 @@
 namespace poise::cli {
 namespace {
 
-// Describes a column of numbers: its text, and the number by which --sort orders the tensors.
+// Describes a column of the table: the text of a tensor's cell, and the number by which --sort orders the tensors.
 struct StatsColumn {
   std::string_view name;
   std::string (*text)(const TensorStatistics& tensor);
   double (*key)(const TensorStatistics& tensor);
-  // Returns how many numbers of this kind a tensor has. The column is printed if any tensor has one. If this is null,
-  // the column is always printed.
+  // Returns how many elements of the tensor the column counts. If all tensors have 0, the table leaves the column out.
+  // Null: the table always has the column.
   std::uint64_t (*rare_count)(const TensorStatistics& tensor) = nullptr;
 };
 
@@ -49,7 +49,8 @@ std::string format_share(std::uint64_t count, const TensorStatistics& tensor) {
   return fmt::format("{:.{}f}%", share, share < 1 ? 2 : share < 99.95 || count == tensor.elements ? 1 : 3);
 }
 
-// Returns the root mean square (rms) of the channel with the largest one, divided by that of the tensor.
+// Returns the largest rms (root mean square) of a channel, divided by the rms of the tensor; 0 for a tensor without
+// channels, or with zeros only.
 double compute_channel_ratio(const TensorStatistics& tensor) {
   return tensor.largest_channel && tensor.rms > 0 ? tensor.largest_channel->rms / tensor.rms : 0;
 }
@@ -89,7 +90,7 @@ struct StatsArguments {
   ReadOptions read;
 };
 
-// Returns a block for each count, one of "▁▂▃▄▅▆▇█": full height for the largest, a space for 0.
+// Returns a character for each count: a bar from "▁" to "█", which is the largest count, or a space for 0.
 std::string draw_histogram(const Histogram& histogram) {
   constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto largest = static_cast<double>(std::max<std::uint64_t>(1, std::ranges::max(histogram.counts)));
@@ -99,7 +100,8 @@ std::string draw_histogram(const Histogram& histogram) {
   return text;
 }
 
-// Sorts tensors by a column, the largest number first, or by name. Tensors without numbers come last.
+// Sorts tensors by name, or by a column of numbers, the largest number first; tensors without a number in that column
+// come last. Keeps the order if `column` is empty.
 void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view column) {
   if (column.empty()) return;
   if (column == "name") {
@@ -148,7 +150,7 @@ void print_table(const Model& model, const std::vector<TensorStatistics>& tensor
              elements == 1U ? "" : "s");
 }
 
-// Prints the statistics as docs/json.md describes them.
+// Prints the statistics as JSON. docs/json.md describes the keys.
 class StatsJson {
  public:
   void print(const Model& model, const std::vector<TensorStatistics>& tensors) {
@@ -201,7 +203,7 @@ class StatsJson {
   JsonOutput out_;
 };
 
-// Prints a note about tensors whose numbers are unknown.
+// Prints a note if tensors have no statistics: the name of the first one, the reason, and the number of others.
 void print_problem_note(const std::vector<TensorStatistics>& tensors) {
   const auto has_problem = [](const TensorStatistics& tensor) { return !tensor.problem.empty(); };
   const auto first = std::ranges::find_if(tensors, has_problem);
@@ -219,7 +221,7 @@ void print_statistics(StatsArguments& options) {
   options.statistics.progress = make_progress(options.progress, "stats");
   require_same_headers(model, get_cluster());
   std::vector<TensorStatistics> tensors = compute_statistics(model, options.statistics, get_cluster()).tensors;
-  options.statistics.progress = {};  // erases the bar
+  options.statistics.progress = {};  // destroys the progress bar, which erases its line
   sort_tensors(tensors, options.sort);
   if (options.json) return StatsJson().print(model, tensors);
   print_table(model, tensors, options);

@@ -22,16 +22,18 @@
 namespace poise::cli {
 namespace {
 
-// Returns true for a continuation byte of UTF-8.
+// Returns true for a continuation byte of UTF-8: 0x80 to 0xbf.
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// Returns the number of terminal columns: one per code point, which is right for the names in tables.
+// Returns the number of code points, as an estimate of the text's columns on a terminal. It is wrong for wide and
+// combining characters, which are rare in tables.
 std::size_t measure_width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
-// Returns the size of the control character with which a text begins: one that a terminal obeys instead of showing it,
-// or one that changes the direction of text. Returns 0 if the text begins with another character.
+// Returns the size in bytes of the control character with which a text begins; 0 if it begins with another character.
+// Control characters are those that a terminal obeys instead of showing them, and those that change the direction of
+// text.
 std::size_t measure_control_character(std::string_view text) {
   const auto get_byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (get_byte(0) < 0x20 || get_byte(0) == 0x7f) return 1;
@@ -52,7 +54,7 @@ constexpr auto kMayBeginControl = [] {
   return table;
 }();
 
-// Appends text with control characters escaped, except where it begins with `kept`.
+// Appends text with each byte of a control character as \xNN, except for characters at which `kept` begins.
 void append_escaped(std::string& out, std::string_view text, std::string_view kept = {}) {
   const auto is_plain = [](char c) { return !kMayBeginControl[static_cast<unsigned char>(c)]; };
   if (std::ranges::all_of(text, is_plain)) {
@@ -93,7 +95,7 @@ void append_line(std::string& lines, const Table::Row& row, const Widths& widths
   lines += '\n';
 }
 
-constexpr std::size_t kPrintedBytes = 64 << 10;  // lines are printed in blocks of this size
+constexpr std::size_t kPrintedBytes = 64 << 10;  // Table::print() prints whenever it has collected this much
 
 }  // namespace
 

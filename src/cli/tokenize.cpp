@@ -1,4 +1,4 @@
-// poise tokenize: prints the tokens of a text.
+// poise tokenize: prints the tokens of a text, of lines of JSON, or of a conversation.
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -126,7 +126,7 @@ void add_tokenize(CLI::App& app) {
       ->excludes(lines)
       ->excludes(text)
       ->excludes(no_special);
-  command->get_option("--parse-special")->needs(json);  // without --json it has no effect: the text is the same
+  command->get_option("--parse-special")->needs(json);  // it changes only the ids, which only --json prints
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {

@@ -1,4 +1,5 @@
-// Parses values of options. Errors name the option, the given value and the expected one.
+// Adds options to commands, and parses their values. Errors name the option, its value and the values that it takes.
+// Requires, for all functions with `value`: the variable outlives the command.
 #pragma once
 
 #include <algorithm>
@@ -45,19 +46,19 @@ Number parse_number(std::string_view option, std::string_view text, const Number
 // Parses token ids: "1,2,3". Throws what refuse() throws for other text.
 std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text);
 
-// Returns "--max-tokens" of "-n,--max-tokens".
+// Returns the last of an option's names, which have commas between them: "--max-tokens" of "-n,--max-tokens".
 std::string find_long_name(const std::string& names);
 
-// Adds an option. `parse` reads its value, and throws what refuse() throws. `type` names the value in help.
+// Adds an option. `parse` gets its value, and throws what refuse() throws if that is bad. `type` names it in help.
 CLI::Option* add_parsed_option(CLI::App& command, const std::string& names, const std::string& type,
                                const std::string& description,
                                const std::function<void(const std::string& text)>& parse);
-// Adds an option that may be repeated, and whose values `parse` reads.
+// Adds an option that may be repeated. `parse` gets each of its values in turn.
 CLI::Option* add_parsed_list_option(CLI::App& command, const std::string& names, const std::string& type,
                                     const std::string& description,
                                     const std::function<void(const std::string& text)>& parse);
 
-// Adds an option whose value is a number; its default is the current `value`. Requires: `value` outlives the command.
+// Adds an option whose value is a number in the range. Help shows the current `value` as its default.
 template <typename Number>
 requires std::is_arithmetic_v<Number> CLI::Option* add_number_option(CLI::App& command, const std::string& names,
                                                                      Number& value, const std::string& description,
@@ -68,7 +69,7 @@ requires std::is_arithmetic_v<Number> CLI::Option* add_number_option(CLI::App& c
   return add_parsed_option(command, names, "N", description, set)->default_str(fmt::format("{}", value));
 }
 
-// Adds an option whose value is a number, and which has no default.
+// Adds an option whose value is a number in the range. Help shows no default.
 template <typename Number>
 CLI::Option* add_number_option(CLI::App& command, const std::string& names, std::optional<Number>& value,
                                const std::string& description, const NumberRange<Number>& range = {}) {
@@ -78,11 +79,12 @@ CLI::Option* add_number_option(CLI::App& command, const std::string& names, std:
   return add_parsed_option(command, names, "N", description, set);
 }
 
-// Adds an option whose value is a size of at least one byte.
+// Adds an option whose value is a size of at least one byte, as parse_size() reads it ("64KiB").
 CLI::Option* add_size_option(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
                              const std::string& description);
 
-// Adds an option whose value is one of a few names. `value` may be an optional.
+// Adds an option whose value is one of a few names, in upper or lower case. `value` may be a std::optional. Requires:
+// `choices` has names in lower case.
 template <typename Value, typename Choice>
 CLI::Option* add_choice_option(CLI::App& command, const std::string& names, Value& value,
                                const std::vector<std::pair<std::string_view, Choice>>& choices,
@@ -101,12 +103,12 @@ CLI::Option* add_choice_option(CLI::App& command, const std::string& names, Valu
   return add_parsed_option(command, names, join_names("|"), description, set);
 }
 
-// Each function returns a check for CLI::Option::check(): that the value is not empty, or that it is UTF-8 and not
-// empty.
+// Returns a check for CLI::Option::check() that refuses an empty value.
 CLI::Validator make_nonempty_check();
+// Returns a check that refuses an empty value, and a value that is not UTF-8.
 CLI::Validator make_text_check();
 
-// Adds an option whose value is a text that is not empty. `value` may be an optional.
+// Adds an option whose value is a text that is not empty. `value` may be a std::optional.
 template <typename Value>
 CLI::Option* add_text_option(CLI::App& command, const std::string& names, Value& value, const std::string& type,
                              const std::string& description) {

@@ -1,4 +1,4 @@
-// poise verify: checks files completely.
+// poise verify: checks files completely, or only their headers.
 #include <algorithm>
 #include <iterator>
 
@@ -27,7 +27,7 @@ namespace {
 
 struct VerifyArguments {
   std::vector<std::string> paths;
-  std::string sha256;  // the expected digest of the file; empty if it is unknown
+  std::string sha256;  // the digest that the user expects, 64 digits in lower case; empty if not given
   bool headers = false;
   bool strict = false;
   bool json = false;
@@ -35,7 +35,8 @@ struct VerifyArguments {
   ReadOptions read;
 };
 
-// Checks what can be checked by reading only the headers.
+// Runs the checks that read only headers. A file with faulty tensors gets no check_headers(), because its other tensors
+// are not a whole model.
 VerifyReport verify_headers(const Input& input, const ReadOptions& options) {
   const Opened opened = open_despite_faults(input, options);
   VerifyReport report;
@@ -75,7 +76,8 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   for (const Finding& finding : report.faults) fmt::print("  {}\n", format_finding(finding, path));
 }
 
-// Verifies the paths, and prints the report of each before it reads the next one: as text or JSON (docs/json.md).
+// Verifies the paths one after the other. Prints the report of a path, as text or JSON (docs/json.md), before it opens
+// the next one.
 class Verification {
  public:
   explicit Verification(const VerifyArguments& options) : options_(options) {}
@@ -116,7 +118,7 @@ class Verification {
       if (!options_.json) return print_message(make_printable_message(error.what()));
       report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
     }
-    if (get_cluster().rank() != 0) return;  // the first rank has all findings
+    if (get_cluster().rank() != 0) return;  // rank 0 has the findings of all ranks
     const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);
     good_ = good_ && good;
     if (options_.json) {
@@ -161,7 +163,8 @@ class Verification {
   bool good_ = true;
 };
 
-// Parses 64 hexadecimal digits, with or without "sha256:" in front.
+// Returns the 64 hexadecimal digits of a text in lower case, without "sha256:" in front. Throws what refuse() throws if
+// the text is another one.
 std::string parse_sha256(std::string text) {
   constexpr std::size_t kDigits = 64;
   text = to_lower_ascii(text);

@@ -8,8 +8,9 @@ namespace poise {
 
 void Communicator::sum(std::span<float> numbers) {
   if (size_ == 1) return;
-  // Few numbers, such as those of a token, take one exchange. For more, each rank adds up one slice and sends the sums
-  // to all ranks: a rank then receives two numbers for each sum, not one from every rank.
+  // One exchange is best for few numbers, such as those of one token: each rank receives the numbers of every rank. For
+  // more numbers, each rank adds up one slice, and sends its sums to all ranks. Two exchanges then bring a rank 2 * n
+  // numbers, not size * n.
   constexpr std::size_t kMostOfOneExchange = 32768;
   if (size_ == 2 || numbers.size() <= kMostOfOneExchange) {
     parts_.resize(size_ * numbers.size());

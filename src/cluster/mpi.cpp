@@ -44,8 +44,9 @@ std::string get_machine_name() {
   return {name.data(), static_cast<std::size_t>(length)};
 }
 
-// Returns the delay of each exchange: POISE_EXCHANGE_DELAY microseconds, or 0 if it is not set. With it, one machine
-// can measure the cost of slower networks (docs/scale.md). Throws bad_argument for a text that is not such a number.
+// Returns the time to wait before each exchange: POISE_EXCHANGE_DELAY in microseconds, or 0 if it is not set. The delay
+// imitates a slower network, to measure its cost on one machine (docs/scale.md). Throws bad_argument for a value that
+// is not a whole number from 0 to a million.
 std::chrono::microseconds read_exchange_delay() {
   const char* const text = std::getenv("POISE_EXCHANGE_DELAY");
   if (text == nullptr) return {};
@@ -55,7 +56,7 @@ std::chrono::microseconds read_exchange_delay() {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("POISE_EXCHANGE_DELAY: expected microseconds from 0 to {}, found \"{}\"", kMost, text));
   }
-  // The system may otherwise wake a thread 50 microseconds late.
+  // By default, Linux may wake a sleeping thread 50 microseconds late. New threads inherit the setting of 1 nanosecond.
   if (*delay > 0) ::prctl(PR_SET_TIMERSLACK, 1UL);
   return std::chrono::microseconds(*delay);
 }
@@ -80,7 +81,7 @@ class MpiRanks final : public Communicator {
   int end(int code) override {
     std::fflush(stdout);
     std::vector<int> codes(size());
-    // Other ranks may be in a call of another kind. MPI does not confuse it with this one: only end() uses `ends_`.
+    // Other ranks may still wait in an exchange. MPI does not match it with this call, because only end() uses `ends_`.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallgather(&code, 1, MPI_INT, codes.data(), 1, MPI_INT, ends_, &request);
     const auto begin = std::chrono::steady_clock::now();
@@ -94,7 +95,7 @@ class MpiRanks final : public Communicator {
     const auto first = std::ranges::find_if(codes, [](int other) { return other != 0; });
     const bool is_first = static_cast<std::size_t>(first - codes.begin()) == rank();
     if (is_first) print_messages();
-    MPI_Barrier(ends_);  // mpirun ends the others after the first one that returns an error
+    MPI_Barrier(ends_);  // waits for the messages, because mpirun ends all ranks when one exits with an error
     MPI_Finalize();
     return first == codes.end() ? 0 : *first;
   }
@@ -118,7 +119,7 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  // Requires: no more numbers than a pass has (Transformer::kMaxBatch hidden states), so that an int can count them.
+  // Requires: an int can count the numbers. sum() gets at most Transformer::kMaxBatch hidden states.
   void exchange_slices(std::span<const float> numbers, std::span<const std::size_t> slices,
                        std::span<float> parts) override {
     imitate_slow_network();
@@ -129,10 +130,10 @@ class MpiRanks final : public Communicator {
   }
 
  private:
-  // MPI counts with int.
+  // The functions of MPI take the number of bytes as an int.
   static constexpr std::size_t kMostAtOnce = INT_MAX;
 
-  // Holds the lengths and places of arrays that follow each other, as MPI wants them.
+  // Holds the lengths and offsets of consecutive arrays, which MPI's functions take as counts and displacements.
   struct ArrayPlaces {
     explicit ArrayPlaces(std::span<const std::size_t> sizes) {
       for (int place = 0; const std::size_t size : sizes) {
@@ -146,14 +147,15 @@ class MpiRanks final : public Communicator {
     std::vector<int> places = {};
   };
 
-  // Within this time, the same error reaches all ranks.
+  // A failed rank waits this long for the others in end(). An error that all ranks have, such as a missing file, is
+  // expected to reach all of them within this time.
   static constexpr std::chrono::seconds kPatience{1};
 
   void imitate_slow_network() const {
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
   }
 
-  // Redirects standard error to memory, and standard output to nowhere.
+  // Redirects standard error to memory, from which print_messages() reads it, and standard output to /dev/null.
   void redirect_output() {
     error_output_ = FileDescriptor(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     messages_ = FileDescriptor(::memfd_create("poise messages", MFD_CLOEXEC));
@@ -178,7 +180,7 @@ class MpiRanks final : public Communicator {
   }
 
   std::chrono::microseconds delay_;
-  MPI_Comm ends_ = MPI_COMM_NULL;  // only end() uses it, so that its calls are not confused with others
+  MPI_Comm ends_ = MPI_COMM_NULL;  // a copy of MPI_COMM_WORLD for the calls of end() alone
   FileDescriptor error_output_;
   FileDescriptor messages_;
 };
@@ -186,11 +188,11 @@ class MpiRanks final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
-  // mpirun gives each rank a terminal even if its own output is a file, so ranks print no colors.
+  // mpirun gives each rank a terminal even if the output of mpirun goes to a file, so ranks print no colours.
   setenv("NO_COLOR", "1", 0);
   const std::chrono::microseconds delay = read_exchange_delay();
   int provided = 0;
-  // A session computes on any thread of its arena, one at a time.
+  // Any thread of a session may call MPI, but only one at a time.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   if (provided < MPI_THREAD_SERIALIZED)
     throw std::runtime_error("this MPI allows calls from the first thread only: use one with MPI_THREAD_SERIALIZED");

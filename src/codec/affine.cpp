@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// Sign-extends the low `bits` bits of a code.
+// Sign-extends the low `bits` bits of a code. Ignores its other bits.
 std::int16_t sign_extend(unsigned code, unsigned bits) {
   const unsigned sign = 1U << (bits - 1);
   code &= (1U << bits) - 1;
@@ -73,7 +73,7 @@ std::string to_string(const BadCode& bad, std::uint64_t first) {
 
 std::vector<std::string> list_problems(const Affine& affine) {
   std::vector<std::string> problems;
-  const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // no "-nan"
+  const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // avoids "-nan"
   if (!std::isfinite(affine.delta) || affine.delta < 0) {
     problems.push_back(fmt::format("delta is {}, expected a finite number of at least 0", shown(affine.delta)));
   }

@@ -1,5 +1,5 @@
-// Names and types are those of the structs in ggml-common.h (llama.cpp v0.5.0). docs/formats/gguf.md describes how the
-// bits of a field make codes.
+// Fields have the names and types that they have in the structs of ggml-common.h (llama.cpp v0.5.0).
+// docs/formats/gguf.md describes how the bits of the fields make codes.
 #include "codec/block_fields.hpp"
 
 #include <algorithm>

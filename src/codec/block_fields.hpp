@@ -1,4 +1,4 @@
-// Lists the fields of ggml's blocks: scales, codes and their high bits. A field is an array of numbers in the block.
+// Lists the fields of ggml's blocks, such as scales, codes, and high bits of codes. A field is an array of numbers.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace poise {
 
 struct BlockField {
-  std::string_view name;  // the name in ggml's struct: "d" is a scale, "qs" are codes, "qh" high bits of codes
+  std::string_view name;  // the name in ggml's struct, such as "d" (a scale), "qs" (codes), "qh" (high bits of codes)
   DType dtype;
   std::size_t count;  // how many numbers a block has in this field
 };
 
-// Returns the fields in their order. They follow each other without padding.
+// Returns the fields in the order in which a block stores them. There is no padding between fields.
 std::span<const BlockField> list_block_fields(const BlockType& type);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// The table of block types. Other modules include block_type.hpp, unless a table of theirs finds types by name at
+// Defines the table of block types. Other modules include block_type.hpp instead, unless they find types by name at
 // compile time.
 #pragma once
 
@@ -27,7 +27,8 @@ inline constexpr auto kNoByteOrder = std::nullopt;
 
 inline constexpr auto kBlockTypes = [] {
   using namespace block_offsets;
-  // Byte orders are those of gguf-py/gguf/scripts/gguf_convert_endian.py.
+  // The offsets are those that gguf-py/gguf/scripts/gguf_convert_endian.py (llama.cpp) swaps. It refuses the types with
+  // kNoByteOrder.
   return std::to_array<BlockType>({
       {"q4_0", 2, 32, 18, decode_q4_0, encode_q4_0, kFirst},
       {"q4_1", 3, 32, 20, decode_q4_1, encode_q4_1, kNoByteOrder},
@@ -59,7 +60,7 @@ inline constexpr auto kBlockTypes = [] {
   });
 }();
 
-// Returns the index of the type with this name in the table, or the size of the table if there is none.
+// Returns the index in the table of the type with this name, or the size of the table if no type has it.
 constexpr std::size_t find_block_type_index(std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(kBlockTypes, name, &BlockType::name) - kBlockTypes.begin());
 }

@@ -54,7 +54,7 @@ constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float
 struct Losses {
   hn::Vec<Floats>&worst, &errors, &values;
 
-  // Adds the squares to the sums in float64, and clears them.
+  // Adds the squares to `sums` in float64, and sets the squares to 0.
   HWY_INLINE void move_squares_to(QuantizationError& sums) const {
     sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
     sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
@@ -63,7 +63,7 @@ struct Losses {
   HWY_INLINE double find_largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
 };
 
-// Converts vectors of numbers to codes.
+// Converts vectors of numbers to codes. Requires: `step` is at least kLeastDelta, and its reciprocal is normal.
 struct Coder {
   float delta, unit, lowest, highest;
   std::uint32_t zero;
@@ -226,7 +226,8 @@ HWY_EXPORT(MeasureLoss);
 
 constexpr float kLeastDelta = 0x1p-100F;  // below this, the remainder of a quotient may underflow
 
-// Quantizes one number at a time. Handles tails, and scales that are too small or have no float32 reciprocal.
+// Quantizes one number at a time. Handles tails, and scales that are too small or so large that their reciprocal is
+// subnormal.
 QuantizationError quantize_one_by_one(const float* in, std::size_t count, float delta, const CodeRange& range,
                                       std::byte* codes) {
   QuantizationError error;

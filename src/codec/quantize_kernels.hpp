@@ -13,10 +13,10 @@ namespace poise {
 
 // Holds the numbers that determine the scale of a tensor.
 struct Extremes {
-  // The bits of the largest magnitude. Bits of magnitudes are in the order of magnitudes; those of infinity and NaN
-  // come last.
+  // The bits of the largest magnitude. As integers, these bits have the order of the magnitudes; infinity and NaN come
+  // last.
   std::uint32_t largest = 0;
-  float min;  // undefined if a number is not finite
+  float min;  // min and max are undefined if a number is not finite
   float max;
 
   void merge(const Extremes& other);
@@ -59,7 +59,7 @@ struct GroupFactor {
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
                                          int largest_code, std::byte* codes);
 
-// Adds the loss of a number that another one replaces, without counting the number.
+// Adds the loss of `number` when `number` - `lost` replaces it. Does not change the count, error.values.
 inline void add_loss(QuantizationError& error, double number, double lost) {
   error.worst = std::max(error.worst, std::abs(lost));
   error.squared_error += lost * lost;

@@ -147,7 +147,7 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
   if (!faults.empty() || family.faults == nullptr) return faults;
   try {
     return family.faults(view);
-  } catch (const Error& error) {  // a key of another type
+  } catch (const Error& error) {  // a value of the wrong type
     return {error.message()};
   }
 }
@@ -200,7 +200,7 @@ std::vector<Finding> find_inconsistencies(const Model& model) {
     if (faults.empty() && has_tensors && !has_other_tensors(model)) {
       try {
         check_tensors(model, family, faults);
-      } catch (const Error& error) {  // a key of another type
+      } catch (const Error& error) {  // a value of the wrong type
         add_fault(faults, make_fault(error.message()));
       }
     }

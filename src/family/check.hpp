@@ -14,16 +14,16 @@
 
 namespace poise {
 
-// Returns the faults of a model by the rules of its family, one sentence each. Skips the checks of what the model
-// lacks: configuration, tensors or vocabulary; but a Hugging Face directory needs its tensors. Does not check tensors
-// if the configuration has faults or if has_other_tensors().
+// Returns the faults of a model by the rules of its family, one sentence each. A model may lack configuration, tensors
+// or vocabulary, but a Hugging Face directory with a configuration needs tensors. Does not check tensors if the
+// configuration has faults or if has_other_tensors().
 std::vector<std::string> check_consistency(const Model& model);
 
 // Returns the same faults as findings, with tensors and their places.
 std::vector<Finding> find_inconsistencies(const Model& model);
 
-// Returns true for a decoder that was saved without its output matrix, as models that make vectors are: "architectures"
-// has a class without one ("MistralModel"), or the tensors' names are those of such a class.
+// Returns true for a decoder that was saved without its output matrix (an embedding model): "architectures" has a class
+// without one ("MistralModel"), or the tensors' names are those of such a class.
 bool lacks_output(const Model& model);
 
 // Returns the number of rows of the model's embedding; std::nullopt if it has no embedding matrix.
@@ -46,8 +46,8 @@ std::vector<std::string> check_config(const Config& config);
 // rules of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
-// Returns the weights that the model's family does not have: ignoring them would make the result wrong. The result
-// refers to the tensors' names.
+// Returns the names of the weights that the model's family does not have: a run that ignored them would be wrong. The
+// views point to the tensors' names.
 std::vector<std::string_view> find_unknown_weights(const Model& model);
 
 // Appends a fault, unless the list already has a thousand.

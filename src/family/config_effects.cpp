@@ -130,11 +130,10 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"dim_model_base", is_null, "null"},
     // how weights are stored
     {kQuantization, is_null, "null", true},
-    {"quantization", is_null, "null", true},  // MLX's
+    {"quantization", is_null, "null", true},  // the key of MLX
     {"compression_config", is_null, "null", true},
 });
 
-// Returns JSON of the value, shortened to 80 bytes.
 std::string format_short_json(const Value& value) {
   constexpr std::size_t kLongest = 80;
   return shorten(to_json(value), kLongest);
@@ -148,7 +147,7 @@ void visit_effects(const Model& model, Visit&& visit) {
     const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys in Config
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
     const Value* value = own ? &*act : keys.find(effect.key);
-    if (value == nullptr) value = model.config_json.find(effect.key);  // next to the object with the family's keys
+    if (value == nullptr) value = model.config_json.find(effect.key);  // outside the object with the family's keys
     if (value != nullptr && !(*value == Value()) && !effect.harmless(*value, config)) visit(effect, *value, own);
   }
 }

@@ -1,4 +1,4 @@
-// Keys of config.json that change what a model computes, and that its family does not implement.
+// Finds keys of config.json that change the computation of a model, and that its family does not implement.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace poise {
 
-// Returns one sentence for each such key with another value than the harmless one: "partial_rotary_factor is 0.5, only
-// 1 is supported". Begins with the sentence of describe_other_text_model(), if there is one. Empty when Poise
-// implements the whole configuration.
+// Returns one sentence for each such key, unless its value is harmless: "partial_rotary_factor is 0.5, only 1 is
+// supported". Begins with the sentence of describe_other_text_model(), if there is one. Empty when Poise implements the
+// whole configuration.
 std::vector<std::string> list_ignored_effects(const Model& model);
 
 // Returns such sentences for keys that Config does not have, even if the family implements them: a format that stores

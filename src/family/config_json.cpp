@@ -112,7 +112,7 @@ Attributes make_canonical_config(const Model& model) {
 
 std::vector<std::string> list_other_config_keys(const Model& model) {
   Config all;
-  all.dropout = 1;  // 0 has no key
+  all.dropout = 1;  // a dropout of 0 may have no key
   if (model.config)
     all.sliding_window = model.config->sliding_window;  // a window may imply a second key: window_switch
   const Attributes typed = config_to_attributes(all, model.card.model_type);

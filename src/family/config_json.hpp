@@ -1,7 +1,7 @@
 // Reads and writes config.json: its hyperparameters, as each family reads them (docs/formats/huggingface.md), and its
 // other keys.
 //
-// config_to_attributes() and whole_config() of <poise/model.hpp> are here, too: families define the keys.
+// config_json.cpp also defines config_to_attributes() and whole_config() of <poise/model.hpp>.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A model's configuration as its family reads it.
+// Gives access to a model's configuration as its family reads it.
 #pragma once
 
 #include <array>

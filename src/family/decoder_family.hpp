@@ -1,5 +1,5 @@
-// Keys and tensors that most decoders of transformers share with Llama: keys of config.json, names and shapes of
-// tensors, and the computation. A family's file has the differences.
+// Defines the properties that most decoders of transformers share with Llama: keys of config.json, names and shapes of
+// tensors, and the computation. Each family's file has the differences.
 #pragma once
 
 #include <array>

@@ -123,8 +123,9 @@ void ExpertLayer::stack_experts(ExpertsStored to) {
   }
 }
 
-// Stacks the tensors with that ending: all modules of expert 0, then those of expert 1, ... Throws invalid_file if a
-// tensor is missing of expert 0, or of an expert that has the first module of the first stack.
+// Stacks the tensors with that ending: all modules of expert 0, then those of expert 1, ... Ends before the first
+// expert without the first module of the first stack, but requires expert 0. Throws invalid_file if a tensor is missing
+// or has another shape.
 Tensor ExpertLayer::stack_modules(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
   std::vector<Tensor> all;
   const auto format_name = [&](std::size_t expert, std::string_view module, std::string_view last) {

@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// Describes a stack NAME of all experts' matrices, with biases NAME_bias. Its rows alternate between the modules. The
-// tensors of a separate expert are 7.MODULE.weight and 7.MODULE.bias.
+// Describes a stack NAME of all experts' matrices, with biases NAME_bias. Its outputs alternate between the modules. A
+// separate expert 7 has the tensors 7.MODULE.weight and 7.MODULE.bias.
 struct ExpertStack {
   std::string_view name;
   std::span<const std::string_view> modules;
@@ -62,7 +62,7 @@ class ExpertLayer {
 //                    which the scheme MXFP4 makes of the published directories (schemes/scheme.hpp)
 //   separate         experts.7.gate_proj.weight [inner, in], up_proj, down_proj [out, inner]: as llama.cpp has them
 //
-// In a stack the outputs of gate and up are interleaved. Its biases are experts.gate_up_proj_bias [experts, 2 * inner]
-// and down_proj_bias [experts, out], those of separate experts experts.7.gate_proj.bias, ...
+// In a stack the outputs of gate and up are interleaved. The biases of stacks are experts.gate_up_proj_bias [experts,
+// 2 * inner] and experts.down_proj_bias [experts, out]. Separate experts have experts.7.gate_proj.bias, ...
 
 }  // namespace poise

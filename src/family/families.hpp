@@ -1,4 +1,4 @@
-// The families that Poise knows, and the family of a model.
+// Lists the families that Poise knows, and finds the family of a model.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
 // Returns the model_type of every family, for messages: "mistral, llama and tiny_llama".
 std::string format_family_names();
 
-// These are the rows of the table in families.cpp. Each family's file has a namespace, so names in two may be equal.
+// These are the rows of the table in families.cpp. Each family's file has its own namespace, so that two files may use
+// the same names.
 
 namespace gemma {
 extern const Family kGemmaFamily;

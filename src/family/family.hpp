@@ -19,7 +19,7 @@ namespace poise {
 
 struct DecoderPlan;
 
-// Names the programs that read weights, which a family can store in several ways.
+// Names the program that reads weights. A family may store them in another form for each program.
 enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
 // Describes a tensor that some checkpoints store although the configuration implies it.
@@ -37,7 +37,7 @@ struct NameBeginning {
 // Holds a model with its weights in another form.
 struct ConvertedWeights {
   Model model;
-  std::vector<std::string> replaced;  // the original tensors
+  std::vector<std::string> replaced;  // the names of original tensors that others replace
   std::vector<std::string> losses;    // what is lost, one sentence each
 };
 
@@ -60,7 +60,7 @@ struct Family {
   DecoderPlan (*plan)(const ConfigView& view);
   // The keys of config_effects.cpp that the family implements, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
-  bool has_dropout = false;             // config.json always has the key
+  bool has_dropout = false;             // Poise writes the key "dropout" even if it is 0
   std::string_view window_switch = {};  // sliding_window counts only when this key is true; empty: it always counts
 
   // The family's tensors. Names with one of these prefixes are weights: Poise does not run a model with a weight that
@@ -75,9 +75,9 @@ struct Family {
   // Returns how the model stores its experts. Null: every checkpoint has separate ones.
   ExpertsStored (*find_experts_stored)(const Model& model) = nullptr;
   // Returns the model with its weights in the form that `reader` expects, as lazy views. With `numbers`, decodes codes
-  // whose numbers are stored in another order. std::nullopt if the weights have that form already. Null: they always
-  // have it. Throws invalid_file (without path) for tensors that do not fit each other, and unsupported for a text
-  // model of another type than the family's.
+  // that are stored in another order than dense numbers (stacked_out_in). std::nullopt if the weights have that form
+  // already. Null: they always have it. Throws invalid_file (without path) for tensors that do not fit each other, and
+  // unsupported for a text model of another type than the family's.
   std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
   // The token that ends a text, for models without a vocabulary; -1: none.

@@ -1,11 +1,11 @@
-// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply by 1
-// + weight, the embedding is scaled by the root of hidden_size and tied to the output, the activation is gelu by tanh,
-// and:
+// Describes Gemma 1 to 3. Keys and defaults are those of GemmaConfig, Gemma2Config and Gemma3TextConfig of
+// transformers. Gemma computes as Llama does, but its norms multiply by 1 + weight, the embedding is scaled by the root
+// of hidden_size and tied to the output, and the activation is gelu by tanh. The later versions differ further:
 //
 //   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores'
 //             scale is 1 / sqrt(query_pre_attn_scalar); every other layer has a window
-//   Gemma 3   as Gemma 2 without the caps; each head of q and k is normed; five of six layers have a window, and
-//             rotate by rope_local_base_freq without scaling
+//   Gemma 3   is like Gemma 2, but without the caps; each head of q and k is normed; five of six layers have a window,
+//             and rotate by rope_local_base_freq without scaling
 #include "family/families.hpp"
 
 #include <algorithm>

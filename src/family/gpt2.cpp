@@ -1,5 +1,6 @@
-// Keys and defaults: GPT2Config of transformers. GPT-2 has learned positions, layer norms with a bias, matrices [in,
-// out], q, k and v as columns of one matrix, a feed-forward network without gate, and an embedding tied to the output.
+// Describes GPT-2. Keys and defaults are those of GPT2Config of transformers. The model has learned positions, layer
+// norms with a bias, matrices [in, out], q, k and v as columns of one matrix, a feed-forward network without gate, and
+// an embedding tied to the output.
 //
 // Poise writes the hyperparameters under the names that other families have, so both names are valid.
 #include "family/families.hpp"

@@ -1,7 +1,7 @@
-// Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that
-// takes its share of the attention and has no value; every other layer has a window; and each token uses
-// num_experts_per_tok of num_local_experts, with a clamped activation. expert_stacks.hpp describes how files store the
-// experts.
+// Describes gpt-oss. Keys and defaults are those of GptOssConfig of transformers. The model computes as Llama with
+// biases does, but each query head has a sink, a score that takes its share of the attention and has no value. Every
+// other layer has a window. Each token uses num_experts_per_tok of num_local_experts, with a clamped activation.
+// expert_stacks.hpp describes how files store the experts.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -134,7 +134,7 @@ ExpertsStored find_experts_stored(const Model& model) {
   return is_mx ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
-// Converts weights for a reader: llama.cpp needs separate experts, transformers stacks.
+// Converts weights for a reader: llama.cpp needs separate experts, and transformers needs stacks.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = find_family_or_llama(model);
   const ExpertsStored from = find_experts_stored(model);

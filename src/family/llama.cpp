@@ -1,5 +1,5 @@
-// Llama (1, 2, 3, 3.1 to 3.3) and Mistral. Keys and defaults: LlamaConfig and MistralConfig of transformers
-// (docs/formats/huggingface.md). Matrices are [out, in]: y = W x.
+// Describes Llama (1, 2, 3, 3.1 to 3.3) and Mistral. Keys and defaults are those of LlamaConfig and MistralConfig of
+// transformers (docs/formats/huggingface.md). Matrices are [out, in]: y = W x.
 #include "family/families.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
-// Keys and defaults: MixtralConfig of transformers. As Mistral, but each token uses num_experts_per_tok of
-// num_local_experts feed-forward networks, with weights that sum to one.
+// Describes Mixtral. Keys and defaults are those of MixtralConfig of transformers. The model computes as Mistral does,
+// but each token uses num_experts_per_tok of num_local_experts feed-forward networks, with weights that sum to one.
 #include "family/families.hpp"
 
 #include <array>

@@ -1,5 +1,6 @@
-// Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network,
-// and one norm covers all heads of q, another all heads of k.
+// Describes OLMo 2. Keys and defaults are those of Olmo2Config of transformers. The model computes as Llama does, but
+// norms come after attention and feed-forward network, one norm covers all heads of q, and another covers all heads of
+// k.
 #include "family/families.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
-// Keys and defaults: Phi3Config of transformers. As Llama, but one matrix has the rows of q, k and v, another those of
-// gate and up; only a part of each head may rotate (partial_rotary_factor), and long texts may have other frequencies
-// (longrope).
+// Describes Phi-3. Keys and defaults are those of Phi3Config of transformers. The model computes as Llama does, but one
+// matrix has the rows of q, k and v, and another has the rows of gate and up. In some models, only a part of each head
+// rotates (partial_rotary_factor), or long texts have other frequencies (longrope).
 #include "family/families.hpp"
 
 #include <array>

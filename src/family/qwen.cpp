@@ -1,8 +1,10 @@
-// Keys and defaults: Qwen2Config, Qwen3Config and Qwen3MoeConfig of transformers. As Llama, but:
+// Describes Qwen2, Qwen3 and Qwen3 MoE. Keys and defaults are those of Qwen2Config, Qwen3Config and Qwen3MoeConfig of
+// transformers. The models compute as Llama does, with these differences:
 //
 //   Qwen2       q, k and v have biases; with use_sliding_window, layers from max_window_layers on have a window
-//   Qwen3       each head of q and k is normed; attention_bias decides on biases
-//   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
+//   Qwen3       each head of q and k is normed; attention_bias decides on biases; windows are those of Qwen2
+//   Qwen3 MoE   is like Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name;
+//               with use_sliding_window, all layers have a window
 #include "family/families.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Types of scaling as in modeling_rope_utils.py of transformers. Poise computes frequencies in float64.
+// Implements the types of scaling in modeling_rope_utils.py of transformers. Poise computes frequencies in float64.
 #include "family/rope.hpp"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ struct Rope {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
 
-  // Returns the positions of the original training, if file or family has them. The top-level key takes precedence over
-  // the nested one.
+  // Returns the number of positions of the original training, if the file or the family states it. The top-level key
+  // takes precedence over the nested one.
   std::optional<double> find_stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().read_integer(kKey);
@@ -89,8 +89,8 @@ RopePlan plan_dynamic(const Rope& rope) {
   return plan_usual(rope);
 }
 
-// Plans type "llama3". Waves that are long in the original positions become longer, short ones stay, and those between
-// are interpolated.
+// Plans type "llama3". Divides the frequencies of long waves by the factor, keeps those of short waves, and
+// interpolates between them. A wave is long if it fits only a few times into the original positions.
 RopePlan plan_llama3(const Rope& rope) {
   const double factor = rope.require_factor();
   const double low = rope.require_positive("low_freq_factor", rope.require_number("low_freq_factor"));

@@ -1,4 +1,5 @@
-// Rotary embeddings as config.json describes them: rope_theta, partial_rotary_factor, rope_scaling or rope_parameters.
+// Plans rotary embeddings from the keys of config.json: rope_theta, partial_rotary_factor, rope_scaling or
+// rope_parameters.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace poise {
 struct RopeOptions {
   float theta = 10000;
   bool partial = false;                 // follows partial_rotary_factor
-  std::string_view su = {};             // the type that "su" and "yarn" stand for; empty: themselves
+  std::string_view su = {};             // the type that replaces "su" and "yarn"; empty: none
   std::int64_t original_positions = 0;  // default of original_max_position_embeddings; 0: max_position_embeddings
 };
 

@@ -1,5 +1,6 @@
-// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not rotate positions: those with a 0
-// in no_rope_layers, by default every no_rope_layer_interval-th. With use_sliding_window these layers have a window.
+// Describes SmolLM3. Keys and defaults are those of SmolLM3Config of transformers. The model computes as Llama does,
+// but some layers do not rotate q and k: those with a 0 in no_rope_layers, by default every no_rope_layer_interval-th.
+// With use_sliding_window, these layers have a window.
 #include "family/families.hpp"
 
 #include <array>

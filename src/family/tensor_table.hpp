@@ -21,7 +21,7 @@ struct ExpectedTensor {
   Shape shape;
 };
 
-// Holds a layer's number and the name after it.
+// Holds a number in a name, such as a layer's or an expert's, and the name after its dot.
 struct NumberedName {
   std::int32_t number;
   std::string_view rest;
@@ -59,7 +59,7 @@ struct TensorRow {
   std::array<Length, 4> axes;  // the outermost axis first; null after the last
   Needed needed = nullptr;     // null: required in every model
   bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: required in every layer
-  Length copies = nullptr;                                                  // how many, for a "*"
+  Length copies = nullptr;                                                  // how many tensors a "*" stands for
 };
 
 // Describes the tensors of a family. Functions that take a configuration require that it has been checked.
@@ -90,7 +90,7 @@ struct TensorTable {
 
 struct DecoderPlan;
 
-// Returns the plan of the model's family. std::nullopt without a configuration, for an unknown family, and if
+// Returns the plan of the model's family. Returns std::nullopt without a configuration, for an unknown family, and if
 // check_config() or Family::plan() refuses the configuration.
 std::optional<DecoderPlan> make_known_plan(const Model& model);
 

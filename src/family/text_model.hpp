@@ -1,4 +1,4 @@
-// The part of a model that llama.cpp has: the text model, with the names of its family's table.
+// Reduces a model to the part that llama.cpp reads: the text model, with the names of its family's table.
 #pragma once
 
 #include <optional>

@@ -19,12 +19,12 @@ namespace poise {
 // Reads the numbers of both up to the first difference.
 std::optional<Model> resolve_tied_output(const Model& model);
 
-// Sets tie_word_embeddings to false in config and, unless it is empty, in config_json and its nested object. Requires:
-// model.config.
+// Sets tie_word_embeddings to false in config, and in config_json and its nested object unless config_json is empty.
+// Requires: model.config.
 void untie_output(ModelHeader& model);
 
-// Returns the model with the embedding as its output matrix, too, for readers that require one. std::nullopt if the
-// output is not tied, if it is stored, or if there is no embedding.
+// Returns the model with the embedding as its output matrix, too, for readers that require one. Returns std::nullopt if
+// the output is not tied, if it is stored, or if there is no embedding.
 std::optional<ConvertedWeights> store_tied_output(const Model& model);
 
 // Adds the tensors that the metadata of a safetensors file names as aliases of stored tensors, and removes these

@@ -52,7 +52,7 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-// Returns the values that differ from those that every Tiny Llama has, one sentence each.
+// Returns a sentence for each value that a Tiny Llama cannot have.
 std::vector<std::string> find_faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;

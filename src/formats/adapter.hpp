@@ -15,19 +15,19 @@
 
 namespace poise {
 
-// PEFT describes an adapter in the file kAdapter. The attribute kAdapterConfig holds its content: as an object, or as
-// JSON text in formats whose attributes are texts.
+// PEFT describes an adapter in the file kAdapter. The attribute kAdapterConfig holds the content of this file, as an
+// object or as JSON text.
 inline constexpr std::string_view kAdapter = "adapter_config.json";
 inline constexpr std::string_view kAdapterConfig = "adapter_config";
 
-// Opens a file or directory that may be an adapter. If a file has adapter_config.json next to it, this describes the
-// file, even in a model's directory. Throws what open() throws.
+// Opens a file or directory that may be an adapter. If adapter_config.json is next to the file, its text becomes the
+// attribute kAdapterConfig, even in a model's directory. Throws what open() throws.
 Model open_adapter(const std::filesystem::path& path);
 
 // Describes the change of one matrix. Both thin matrices hold numbers, and their ranks agree.
 struct AdaptedMatrix {
   std::string file_name;  // the file's name of the matrix, for messages
-  std::string name;       // the name of the model's tensor, in the spelling of its family's table
+  std::string name;       // the name of the model's tensor, in any spelling of its family
   LowRank change;
 
   std::uint64_t rank() const { return change.right.shape[0]; }
@@ -39,8 +39,8 @@ struct AdaptedMatrix {
   }
 };
 
-// Returns the alpha of a matrix: programs multiply its change by alpha / rank. The result is the shortest decimal
-// number with the same float32 value, or the exact product if that exceeds float32.
+// Returns scale * rank, the alpha of a matrix: programs multiply the product of its thin matrices by alpha / rank. The
+// result is rounded to the shortest decimal number with the same float32 value, unless it exceeds float32.
 double compute_alpha(const AdaptedMatrix& matrix);
 
 struct Adapter {
@@ -51,7 +51,7 @@ struct Adapter {
   std::vector<Tensor> whole;            // replace the model's tensors of these names
   std::vector<std::string> faults;      // errors in the file, one sentence each, at most 1000
   std::vector<std::string> refusals;    // settings that Poise does not support
-  std::vector<std::string> deviations;  // differences from other programs, or within the file
+  std::vector<std::string> deviations;  // warnings that other programs differ, or that the file contradicts itself
 };
 
 // Returns the adapter in a file; std::nullopt if the file is a model. `base` is the model to change: the adapter gets
@@ -64,8 +64,8 @@ struct Format;
 struct AdapterForm {
   std::string_view name;    // the program whose form it is: "PEFT", "llama.cpp"
   std::string_view format;  // the format whose function read_adapter recognizes it
-  // Returns what a file of the adapter holds, with the names of `base`. Needs the configuration of `base`, but not its
-  // tensors. Throws unsupported (without path) for an adapter that the form cannot hold.
+  // Returns a model that holds the adapter in this form. `base` needs a configuration, but no tensors. Throws
+  // unsupported (without path) for an adapter that the form cannot hold.
   Model (*make)(const Adapter& adapter, const Model& base);
 };
 

@@ -11,11 +11,12 @@
 
 namespace poise {
 
-// Edits the beginning of a file. If the new header is as long as the old one, overwrites its bytes from the first to
-// the last that differs. Otherwise writes the header to a new file, and copies the data there.
+// Replaces the header of a file. If the new header is as long as the old one, commit() overwrites the file from the
+// first to the last byte that differs. Otherwise it writes the new header and the old data to a file that replaces the
+// old one.
 class EditedBeginning : public PreparedEdit {
  public:
-  // Requires: the data begin at `old_data` in the input.
+  // `header` is everything before the data in the new file. `old_data` is the offset of the data in the input.
   EditedBeginning(const Input& input, std::span<const std::byte> header, std::uint64_t old_data,
                   std::vector<std::string> added);
 

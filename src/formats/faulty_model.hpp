@@ -1,4 +1,5 @@
-// Errors for files in which some tensors are faulty. FaultyModel carries the valid tensors, which can still be checked.
+// Declares FaultyModel, the error for files with faults, and classes that collect faults. The error carries the tensors
+// that a reader could make in spite of the faults, so that `verify` can check their data.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +14,20 @@
 
 namespace poise {
 
-// Returns the first fault's message, with the number of others. Requires: there is a fault.
+// Returns the first fault's message, and the number of the other faults if there are any. Requires: there is a fault.
 std::string summarize_faults(const std::vector<Finding>& faults);
 
-// Reports faults, and holds the model without the faulty tensors. The message is summarize_faults(faults), unless the
-// caller gives another.
+// Reports faults, and holds a model of the tensors that could be made. The message is summarize_faults(faults), unless
+// the caller gives another.
 class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
   FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound);
-  // `kind` is the kind of the first fault. Requires: there is a fault.
+  // `kind` is the kind of the first fault, whose path and offset the error has, too. Requires: there is a fault.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
-  // Moves out the model without the faulty tensors. Call it only once for an error and all its copies.
+  // Moves the model out. All copies of an error share it, so call this only once for all of them.
   Model release_valid_part() { return std::move(found_->sound); }
 
  private:
@@ -37,14 +38,14 @@ class FaultyModel : public Error {
   std::shared_ptr<Found> found_;
 };
 
-// Collects the faults that a reader finds.
+// Collects the errors of a reader's steps as faults, so that the reader can go on.
 class Faults {
  public:
-  // `kinds` are the kinds of errors that count as faults.
+  // `kinds` are the kinds of errors that count as faults. attempt() does not catch others.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
-  // Runs the step. If it throws an error of these kinds, adds a fault and returns false. `tensor` names the tensor that
-  // the step reads, if any.
+  // Runs the step. If the step throws an error that counts as a fault, adds the fault and returns false. `tensor` names
+  // the tensor that the step reads, if any.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     try {
@@ -58,9 +59,10 @@ class Faults {
   }
 
   bool empty() const { return found_.empty(); }
-  // Returns true at the limit of faults, where readers stop. The last fault states the limit.
+  // Returns true after 100 faults, where readers must stop. One more fault then states this limit.
   bool has_reached_limit() const;
-  // Returns an error with summarize_faults(). Requires: there is a fault.
+  // Returns an error with the message of summarize_faults(), and the first fault's kind, path and offset. Requires:
+  // there is a fault.
   Error make_error() const;
   FaultyModel make_faulty_model(Model sound) &&;
 
@@ -72,14 +74,14 @@ class Faults {
   ErrorKind first_kind_ = ErrorKind::invalid_file;
 };
 
-// Collects the faults of tensors that a reader finds, and stops the reader at the limit. Requires: the model outlives
-// this.
+// Collects faults while a reader adds tensors to a model, and stops the reader at the limit of faults. Requires: the
+// model outlives this.
 class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // Runs the step. If it throws invalid_file, adds a fault of the tensor and returns false. Throws a FaultyModel at the
-  // limit of faults.
+  // Runs the step. If the step throws invalid_file, adds a fault of `tensor` and returns false. At the limit of faults,
+  // throws a FaultyModel instead.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);
@@ -87,7 +89,7 @@ class TensorFaults {
     return is_sound;
   }
 
-  // Throws a FaultyModel that holds the valid tensors if there was a fault.
+  // If there was a fault, throws a FaultyModel, and moves the model into it.
   void throw_if_any();
 
  private:

@@ -33,7 +33,7 @@ bool is_all_zero(const Tensor& tensor) {
   return true;
 }
 
-// Returns true for the bias of a quantized matrix, with a number for each row.
+// Returns true for the bias of a quantized matrix: one floating-point number for each row of the matrix.
 bool is_bias_of_quantized(const Model& model, std::string_view name) {
   constexpr std::string_view kBias = ".bias";
   if (!name.ends_with(kBias)) return false;
@@ -55,7 +55,7 @@ Model leave_out_tensors(const std::unordered_set<std::string_view>& names, Model
 
 bool is_of_known_family(const Model& model) { return model.config && find_family(model.card.model_type) != nullptr; }
 
-// Leaves out biases of zeros that the family lacks: AutoGPTQ gives every quantized module a bias.
+// Leaves out biases of zeros that the family lacks, with a warning. AutoGPTQ gives every quantized module a bias.
 Model leave_out_zero_biases(Model model) {
   if (!is_of_known_family(model)) return model;
   std::unordered_set<std::string_view> zeros;
@@ -74,7 +74,8 @@ Model leave_out_zero_biases(Model model) {
   return leave_out_tensors(zeros, std::move(model), std::move(warning));
 }
 
-// Leaves out scales of inputs, outputs and the cache (kNotOfWeights), which programs store next to weights of any kind.
+// Leaves out scales of inputs, outputs, attention and the cache (kNotOfWeights) that the family lacks, with a warning.
+// Programs store such scales even for weights that are not quantized.
 Model leave_out_other_scales(Model model) {
   const auto is_scale = [](std::string_view name) {
     return std::ranges::any_of(schemes::kNotOfWeights, [&](std::string_view end) { return name.ends_with(end); });

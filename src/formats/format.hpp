@@ -27,7 +27,7 @@ struct LayoutType;  // views/layout_type.hpp
 class Output;       // io/sink.hpp
 class SavedOutput;
 
-// Holds the alignments of a format that lets users choose: `usual` by default, or another power of two of at least
+// Holds the alignments that a format lets users choose: `usual` by default, or another power of two of at least
 // `least`.
 struct Alignments {
   std::uint64_t usual = 0;
@@ -103,11 +103,11 @@ class PreparedEdit {
   // `added` has the new keys, as in EditReport.
   explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
-  // Returns the file after the edit.
+  // Returns the bytes that the file will have after commit().
   virtual SourcePtr make_edited_source() const = 0;
   const std::vector<std::string>& added() const { return added_; }
-  // Compares the models of the file before and after the edit. An override may throw bad_argument for a change without
-  // effect on what Poise reads.
+  // Does nothing by default. An override may throw bad_argument for an edit without effect: it gets the models that
+  // Poise reads from the file before and after the edit.
   virtual void require_effect(const Model& before, const Model& after) const {
     (void)before;
     (void)after;
@@ -122,7 +122,7 @@ class PreparedEdit {
 };
 
 struct Format {
-  FormatInfo info;  // formats() fills in what can be read and written
+  FormatInfo info;  // formats() fills in `readable` and `writable`
   // Lists the extensions of its files besides info.extension, each with its dot.
   std::span<const std::string_view> extensions = {};
   HonouredOptions options = {};
@@ -136,8 +136,8 @@ struct Format {
   // Returns true if its readers require the output matrix of this model, even if it equals the embedding. Null: they
   // never do.
   bool (*requires_output)(const Model& model) = nullptr;
-  // Returns a function that is true for tensors that files of this model store as float32, whatever their type. Looks
-  // at card and configuration once for all tensors. Null: there are no such tensors.
+  // Returns a function that is true for tensors that readers need as float32, so that a conversion gives them no other
+  // type. Looks at card and configuration once for all tensors. Null: there are no such tensors.
   std::function<bool(const Tensor& tensor)> (*make_f32_test)(const Model& model) = nullptr;
 
   // Recognizes its files by magic, in the first stage: returns true if the file is certainly meant to be of this
@@ -160,16 +160,16 @@ struct Format {
   // model outlives the result and does not change.
   Model (*read)(const Input& input, const ReadOptions& options);
   PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
-  // Returns the findings of verify() that are not about tensors: bytes that belong to no part, and faults of files that
-  // this file refers to. Null: there are none. Throws io.
+  // Returns findings of verify() that neither reading the model nor checking its tensors gives: for example, bytes that
+  // belong to no part, and wrong checksums. Null: there are none. Throws what read() throws.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
   // Returns a finding for each place in a file, of any format, that makes or may make Python run code when a loader of
   // this format reads the file. Null: no loader of the format runs code. Throws what read() throws.
   std::vector<Finding> (*find_dangerous_code)(const SourcePtr& source) = nullptr;
-  // Returns the number of checksums in the file if they cover every byte of its tensors; audit() compares them with the
-  // bytes. Null: the format has none.
+  // Returns the number of checksums in the file if they cover every byte of its tensors, else 0. audit() compares the
+  // checksums with the bytes. Null: the format has none.
   std::size_t (*count_checksums)(const Input& input, const Model& model) = nullptr;
-  // Converts the value of an attribute that a conversion adds to the type that readers of the format require. Throws
+  // Converts an attribute's value, which a conversion adds, to the type that readers of the format require. Throws
   // bad_argument for values that do not fit this type, and for keys that the writer derives from the model. Null: a
   // conversion adds values as they are.
   Value (*make_attribute)(const Model& model, const std::string& key, const Value& given) = nullptr;
@@ -186,7 +186,7 @@ struct Format {
   // The functions below are about models and tensors of any format. Each may be null.
   // Returns true if the blocks of this matrix of the model run along its columns.
   bool (*has_transposed_blocks)(const Model& model, std::string_view tensor) = nullptr;
-  // Returns the digest of a model's content, if its Origin::format is `origin`.
+  // Returns the digest of a model's content. Requires: the model's Origin::format is `origin`.
   std::string (*find_content_digest)(const Model& model) = nullptr;
   // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay
   // empty.
@@ -199,7 +199,7 @@ struct Format {
   std::optional<Adapter> (*read_adapter)(const Model& file, const Model* base) = nullptr;
 };
 
-// Holds an input with its format and its model.
+// Holds an input with its format and its model. Only open_despite_faults() adds `faults`.
 struct Opened {
   const Format* format = nullptr;
   Input input;

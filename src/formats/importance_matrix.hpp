@@ -2,8 +2,8 @@
 // numbers.
 //
 // GGUF files have tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32
-// number of entries; for each entry i32 length, name, i32 calls, i32 number of values, f32 values. Newer files end with
-// i32 chunks, i32 length, name of the data set. Source: llama.cpp's tools/imatrix, v0.5.0.
+// number of entries; for each entry i32 length, name, i32 calls, i32 number of values, f32 values. Later files of the
+// older format end with i32 chunks, i32 length, name of the data set. Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct ImportancePlace {
   std::size_t expert = 0;
 };
 
-// Returns the place for a tensor of a model of that type, by llama.cpp's names; std::nullopt if llama.cpp has none.
+// Returns the place of a tensor's weights. The entry has llama.cpp's name of the tensor; std::nullopt if llama.cpp has
+// no name for it. `model_type` is that of the tensor's model.
 std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type);
 
 class ImportanceMatrix {
@@ -41,8 +42,8 @@ class ImportanceMatrix {
   std::shared_ptr<const std::vector<float>> find_weights(std::string_view tensor, std::string_view model_type,
                                                          std::size_t columns, std::size_t matrices = 1) const;
 
-  // Returns the attributes that llama-quantize records in its files: "quantize.imatrix.file" without directories,
-  // "dataset", "entries_count", "chunks_count".
+  // Returns the attributes that llama-quantize records in its files: quantize.imatrix.file (the name without
+  // directories), quantize.imatrix.entries_count, and, if the file states them, .dataset and .chunks_count.
   const Attributes& provenance() const { return provenance_; }
 
  private:

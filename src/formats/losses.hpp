@@ -1,4 +1,4 @@
-// Sentences for the user about what a format leaves out of a model.
+// Makes sentences for the user about the parts of a model that a format leaves out.
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@ class Losses {
   // Adds a sentence such as "alt cannot hold 4 attributes (a, b, c, d)"; adds none if there are no names. `owner`
   // follows the noun: " of config.json".
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view owner = {});
-  // Adds a whole sentence.
+  // Adds a sentence as it is, without "<format> cannot hold" in front.
   void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // Each function adds a sentence if the model has these parts. Call them for formats that lack them. `instead` ends
-  // the sentence about the vocabulary: from where programs take it.
+  // Each function adds a sentence if the model has the part in the function's name. Call it for a format that lacks
+  // this part. `instead` ends the sentence about the vocabulary: "programs take it from vocab.txt and merges.txt".
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);

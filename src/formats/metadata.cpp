@@ -90,7 +90,7 @@ std::optional<Attributes> parse_json_attribute(Model& model, std::string_view ke
 
 }  // namespace
 
-// JSON would turn numbers that are not finite into null, which means the default.
+// Without this check, to_json() would write NaN and infinities as null, which readers take as the default.
 void require_finite(const Attributes& map, std::string_view what) {
   for (const auto& [key, value] : map) {
     if (const auto number = find_number_beyond_json(value))
@@ -252,7 +252,7 @@ std::string encode_text(std::string_view text) {
   return hex;
 }
 
-// Returns std::nullopt if encode_text() cannot have made the text.
+// Reverses encode_text(). Returns std::nullopt for a NUL that pairs of lower-case hexadecimal digits do not follow.
 std::optional<std::string> decode_text(std::string_view text) {
   if (!text.starts_with('\0')) return std::string(text);
   if (text.size() % 2 == 0) return std::nullopt;

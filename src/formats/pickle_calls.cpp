@@ -22,13 +22,14 @@ enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
   record,  // a dict of attributes, or a tuple of their values
-  tensor,  // a tuple (requires_grad, volatile, hooks) without hooks, as old files have for parameters
+  tensor,  // a tuple (requires_grad, volatile, hooks) with empty hooks, as old files have for parameters
   array,   // the state of a numpy.ndarray
   type,    // the state of a numpy.dtype
 };
 
-// Pickles of checkpoints may call these functions, grouped by the later changes that their results allow. Pickles may
-// name other expected functions, but not call them.
+// Pickles of checkpoints may call the functions in the tables below and the classes that is_checkpoint_class() accepts,
+// but only name other expected functions. Later steps may not change values and paths; find_tensor_change() has the
+// rule for tensors, and kCallRules those for other results.
 constexpr std::array kTensorMakers = std::to_array<std::string_view>(
     {"torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3",
      "torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state",
@@ -164,7 +165,7 @@ std::optional<std::string> find_argument_change(const Pickle& pickle, std::strin
   return std::nullopt;
 }
 
-// Returns true for a tuple (requires_grad, volatile, hooks) without hooks. States of other forms set data or storage.
+// Returns true for a tuple (requires_grad, volatile, hooks) with empty hooks. Other states set data or storage.
 bool is_tensor_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple || pickle.items(state).size() != 3) return false;
   const std::span<const Id> parts = pickle.items(state);
@@ -172,8 +173,8 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
          is_empty_mapping(pickle, parts[2]);
 }
 
-// Returns the fault of a call of numpy.dtype, if it has one. The state must have no fields, and the flags of its type.
-// NumPy trusts these flags: with wrong ones, it uses the bytes of an array as the addresses of objects.
+// Returns the fault of a call of numpy.dtype, if it has one. The state must not have fields, and must have the flags of
+// the type. NumPy trusts these flags: with wrong ones, it uses the bytes of an array as the addresses of objects.
 std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // the flags in the result of numpy.dtype("O").__reduce__()
@@ -214,7 +215,6 @@ bool is_field_dict(const Pickle& pickle, Id state) {
   return pickle.kind(state) == Kind::dict || find_function_name(pickle, state) == "collections.OrderedDict";
 }
 
-// Checks all calls of a pickle.
 class CallCheck {
  public:
   CallCheck(const Pickle& pickle, const std::string& path) : pickle_(pickle), path_(path) {}
@@ -238,7 +238,7 @@ class CallCheck {
     const Call& call = pickle_.call(id);
     const std::string name = find_canonical_name(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
-    if (!is_expected_global(name)) return;  // list_unexpected_globals() reports it
+    if (!is_expected_global(name)) return;  // list_unexpected_globals() decides whether it is an error
     const auto rule = find_call_rule(name);
     if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
@@ -272,8 +272,8 @@ class CallCheck {
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
     const std::string first_name = find_canonical_name(pickle_, first);
     if (name == kRebuildType) {
-      // The first argument is a function, whose own arguments are in a tuple. No check sees this call, so the function
-      // must be one that does not call its arguments.
+      // The first argument is a function that PyTorch calls with the items of a tuple. This check does not see that
+      // call, so the function must be one that does not call its arguments.
       if (!is_allowed_function(first_name) || !first_name.starts_with(kRebuilds))
         return "with a function that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {

@@ -22,10 +22,9 @@ using pickle::Kind;
 using pickle::Partial;
 using pickle::Pickle;
 
-constexpr std::size_t kMostPickles = 1000;  // the largest number of pickles in a file, one after the other
+constexpr std::size_t kMostPickles = 1000;  // the most pickles of a file that Poise checks
 constexpr std::size_t kMostFindings = 100;
-constexpr std::uint64_t kMostUnpromised =
-    64 << 20;  // the largest pickle, in bytes, in a file whose name does not promise one
+constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle that are run if the name promises none
 
 // People load files with these endings by torch.load(), pickle.load(), joblib.load() and the like.
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
@@ -141,7 +140,7 @@ class Check {
       if (is_pickle(partial, at, is_promised)) add_findings(partial);
       if (partial.stop) break;
       if (i == 0 && is_magic_number(partial.pickle))
-        most = kLegacyPickles;  // the pickles of an old file of PyTorch follow
+        most = kLegacyPickles;  // after these, an old file of PyTorch has raw numbers
       at += partial.pickle.size();
     }
     return std::move(findings_);
@@ -199,7 +198,7 @@ class Check {
     return begin[0] == kOpcode && begin[1] >= kOldest && begin[1] <= kNewest;
   }
 
-  // If the bytes are decoded, offsets in the texts of messages count decoded bytes.
+  // Adds the faults of one pickle. Without PickleFile::begin, all of them get the offset PickleFile::header.
   void add_findings(const Partial& partial) {
     for (Finding& finding : find_unsafe_steps(partial.pickle, file_.path)) {
       finding.message.insert(0, file_.prefix);

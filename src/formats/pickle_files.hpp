@@ -29,15 +29,15 @@ struct PickleFile {
   std::string name;         // the name of the file or member; programs decide by its ending whether it is a pickle
   std::string path;         // Finding::path
   std::string prefix = {};  // the beginning of messages, such as "evil.pkl: " in an archive
-  std::optional<std::uint64_t> begin;  // their offset in the file; std::nullopt if it has them only in another form
+  std::optional<std::uint64_t> begin;        // offset of `bytes` in the file; std::nullopt if they are stored packed
   std::optional<std::uint64_t> header = {};  // Finding::offset if `begin` is std::nullopt
 };
 
-// Returns an error for each step in the pickles at the beginning of a file that does more than make the objects of
-// checkpoints (find_unsafe_steps), for a pickle that Poise cannot follow to its end, for a 7z or RAR archive, for a
-// compressed file whose name promises a pickle, and for more than 1000 pickles.
+// Checks the pickles at the beginning of a file. Returns an error for each step that does more than make the objects of
+// checkpoints (find_unsafe_steps). Also returns an error for each of these: a pickle that Poise cannot follow to its
+// end; a 7z or RAR archive; a compressed file whose name promises a pickle; more than 1000 pickles.
 //
-// A file with an extension of PyTorch's or pickle's counts as a pickle if it begins like one, or names or calls a
+// A file whose name promises a pickle (.pt, .pkl, .npy, ...) counts as one if it begins like one, or names or calls a
 // function. Another file counts as one only if Python can import all names in it, and it has a call, or a whole pickle
 // that names a function. So text, images and raw weights have no errors. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
@@ -58,16 +58,17 @@ bool is_allowed_function(std::string_view name);
 std::string find_function_name(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that ordinary checkpoints do not make, even if they may name its function: a call of
-// an object or type that the pickle makes; keyword arguments; a change of a tensor (find_tensor_change); an argument
-// that the function calls, and that torch's weights_only does not call; items or a state that the object's class does
-// not accept; a state of a NumPy type that makes NumPy use bytes as addresses.
+// an object that the pickle makes, or of a type; keyword arguments; a change of a tensor (find_tensor_change); an
+// argument that the function would call, except functions that make tensors, plain containers or numbers; items or a
+// state that the object's class does not accept; a state of a NumPy type that makes NumPy use bytes as addresses.
 std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
 // Returns the errors of list_unexpected_globals() and of find_unsafe_calls().
 std::vector<Finding> find_unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
-// Returns why a tensor that a call makes is another one in PyTorch: the pickle sets its elements, its data or a hook.
-// Returns std::nullopt if there is no such change. Requires: the function is expected and makes tensors.
+// Returns how the pickle changes the tensor that a call makes: it sets the tensor's elements, data or hooks, so that
+// PyTorch computes with other numbers. Returns std::nullopt if there is no such change. Requires: the function makes
+// tensors.
 std::optional<std::string> find_tensor_change(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns true if the call gives a tensor attributes of its own (Megatron's "tensor_model_parallel", say), which are

@@ -20,10 +20,11 @@ std::string make_full_name(const pickle::Global& global);
 // names, and for types that Poise lacks. Untyped storages are u8.
 std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
-// Returns the name of the storage for writing; empty for types that no version of PyTorch loads from typed storages.
+// Returns the storage class that Poise writes for a type; empty for types without such a class (f8, u16, ...).
 std::string_view find_storage_name(DType dtype);
 
-// Replaces "__builtin__", Python 2's name of the module in pickles of protocol 2, with "builtins".
+// Returns a name with the module "builtins" in place of "__builtin__", which is Python 2's name and the one in pickles
+// of protocols 0 to 2.
 std::string canonicalize_name(std::string_view name);
 
 // Returns true for the classes of torch.distributed.checkpoint that describe a checkpoint; they only hold fields.

@@ -116,7 +116,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
     }
     return {format, std::move(input), std::move(model), std::move(faults)};
   }
-  // The content is not recognized, so the format of the extension reports what is wrong.
+  // The content is not recognized. The format of the extension reads the file, or reports the fault.
   if (const Format* format = input.source ? find_by_extension(input, extension) : nullptr) {
     try {
       Model model = read(*format);
@@ -272,7 +272,7 @@ const Format* recognise_format(const Input& input, std::span<const Format* const
   for (const Format* format : among) {
     if (format->container == container && format->holds == nullptr) return format;
   }
-  // Directories in archives come last, because an archive of another format may contain the names of one, too.
+  // Directories in archives come last, because an archive of another format may contain a directory's file names, too.
   for (const Format* format : among) {
     if (input.source && format->holds_in_archive != nullptr && holds(format->holds_in_archive)) return format;
   }

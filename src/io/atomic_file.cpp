@@ -54,7 +54,7 @@ bool is_system_link(const std::filesystem::path& link) {
 // Throws bad_argument if a file cannot replace the existing entry.
 void require_file(const struct stat& status, const std::filesystem::path& target) {
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
-  if (S_ISLNK(status.st_mode)) {  // replaces the link, not its target
+  if (S_ISLNK(status.st_mode)) {  // the output will replace the link itself
     if (is_system_link(target))
       throw Error(ErrorKind::bad_argument, "the output is a link of the system; a file is needed", target.string());
     struct stat there {};
@@ -88,7 +88,7 @@ void copy_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) 
     const bool has_group = ::fchown(fd.get(), static_cast<uid_t>(-1), replaced.st_gid) == 0;
     struct stat made {};
     const bool is_same = has_group && ::fstat(fd.get(), &made) == 0 && made.st_uid == replaced.st_uid;
-    if (!is_same) mode &= ~kRunsAsOwner;  // the new file belongs to another user
+    if (!is_same) mode &= ~kRunsAsOwner;  // the new file has another owner or group
   }
   ::fchmod(fd.get(), mode);  // the umask, and a change of owner, may have cleared bits
 }
@@ -245,7 +245,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
       throw_system_error("write", target_.string());
-    if (copied <= 0) break;  // the file systems cannot, or the source has shrunk: Sink::do_copy() copies or throws
+    if (copied <= 0) break;  // unsupported, or the source has shrunk: Sink::do_copy() copies the rest or throws
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
     start_writeback(static_cast<std::uint64_t>(copied));
@@ -268,8 +268,8 @@ void AtomicFile::flush() {
 }
 
 std::filesystem::path AtomicFile::add_hidden_name() {
-  // Until commit_as(), a file of a DirectoryOutput lies next to files of other directories: their names differ by the
-  // directory.
+  // Until commit_as(), the files of several DirectoryOutputs may be in one directory, so a hidden name contains the
+  // name of the file's own directory.
   std::string name = target_.filename().string();
   if (directory_ != find_parent_directory(target_))
     name = target_.parent_path().filename().string() + "." + std::move(name);

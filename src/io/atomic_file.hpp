@@ -26,7 +26,7 @@ class AtomicFile final : public Sink {
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
   // Creates a file for a target whose directory does not exist yet. Until commit_as() it is in `directory`, on the same
-  // file system. Errors name the target.
+  // file system. Errors of writing name the target.
   AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
 
@@ -53,7 +53,7 @@ class AtomicFile final : public Sink {
   void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
 
  private:
-  // Creates the file without a name, or by open_named() where the file system cannot.
+  // Creates the file without a name; with a hidden name, by open_named(), if the system cannot do that.
   void open(mode_t mode);
   void open_named(mode_t mode);
   // Gives the file the target's name; returns false if a file has that name already.
@@ -62,7 +62,7 @@ class AtomicFile final : public Sink {
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void flush_buffer();
-  // Extends a file that ends in a hole to its length.
+  // Extends the file to position() if it ends in a hole, because do_pad() only moves the file's position.
   void end_hole();
   // Starts writing bytes to the disk, so that flush() has less to wait for.
   void start_writeback(std::uint64_t written);
@@ -88,7 +88,7 @@ std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 std::filesystem::path make_temporary_name(const std::filesystem::path& target);
 
 // Returns the hidden name of a complete file for that target. It is the same for every save, so that the next save
-// removes the file of a killed process; if that name is too long, nobody can guess the one returned.
+// removes the file of a killed process. If this name is too long, returns make_temporary_name(target).
 std::filesystem::path make_finished_name(const std::filesystem::path& target);
 
 // Returns the name of the undo file (io/in_place.hpp) of a target: the same for every replacement in it. Throws

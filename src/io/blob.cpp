@@ -11,7 +11,6 @@
 namespace poise {
 namespace {
 
-// Reads a range of a source.
 class SourceBlob final : public Blob {
  public:
   SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : place_{std::move(source), offset, length} {

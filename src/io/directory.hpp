@@ -15,7 +15,7 @@ struct DirectoryEntry {
   bool is_file;  // a regular file, not a link to one
 };
 
-// Returns the entries sorted by name, without "." and "..". Throws io.
+// Returns the entries sorted by name, without "." and "..". Throws not_found or io.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
 // Removes a directory of files and folders of files. If it holds anything else, removes the files but not the

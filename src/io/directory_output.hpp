@@ -1,9 +1,9 @@
 // A DirectoryOutput is a directory of files that appears whole or not at all.
 //
-// Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
-// that. A process killed before commit() leaves no files; if it is killed during commit(), the next save to the target
-// removes the hidden directory. Where the file system supports it, commit() exchanges the old directory with the new
-// one and then removes the old one, so that the target is always one of the two.
+// Its files are AtomicFiles next to the target, until commit() puts them into a hidden directory and renames that
+// directory. If the process is killed during commit(), the next save to the target removes the hidden directory. Where
+// the file system supports it, commit() exchanges the old directory with the new one and then removes the old one, so
+// that the target is always one of the two.
 #pragma once
 
 #include <sys/types.h>
@@ -27,14 +27,14 @@ class DirectoryOutput final : public SavedOutput {
   using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
   // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence with the files that
-  // commit() will replace; empty if there are none.
+  // commit() will delete; an empty text if there is no such directory yet.
   static std::string check_replaceable(const std::filesystem::path& path, bool overwrite,
                                        const RefusalToReplace& refusal_to_replace,
                                        const std::vector<std::filesystem::path>& inputs);
 
   // Throws bad_argument if the target is a link or a file, holds anything but regular files and folders of them, holds
-  // one of the `inputs`, or exists although `overwrite` is false, and if `refusal_to_replace` returns a reason. Its
-  // files throw the errors of AtomicFile.
+  // one of the `inputs`, or exists although `overwrite` is false, and if `refusal_to_replace` returns a reason.
+  // open_sibling() throws the errors of AtomicFile.
   DirectoryOutput(const std::filesystem::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
                   std::vector<std::filesystem::path> inputs = {});
   ~DirectoryOutput() override;
@@ -65,7 +65,7 @@ class DirectoryOutput final : public SavedOutput {
   std::optional<mode_t> mode_;  // the mode of the replaced directory
   FileDescriptor lock_;         // the lock on the hidden directory; held while this save runs
   std::deque<AtomicFile> files_;
-  std::vector<std::string> names_;  // the names of the files
+  std::vector<std::string> names_;  // for each of files_: its path in the directory
 };
 
 }  // namespace poise

@@ -16,7 +16,7 @@ struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
   std::uint32_t tensor = 0;    // the tensor's number, as the caller counts
-  std::uint32_t position = 0;  // the part's number, as the caller counts
+  std::uint32_t position = 0;  // for messages: the offset of the part's entry in a manifest
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
@@ -30,8 +30,8 @@ Place find_place(const Blob& blob);
 // Returns where a byte of the blob is stored. If it is not stored anywhere, returns the place of the blob.
 Place find_place(const Blob& blob, std::uint64_t byte);
 
-// Returns the first two extents, sorted by their beginnings, that overlap without being equal. Fastest for sorted
-// extents. Requires: no extent is empty.
+// Returns the first two extents, sorted by their beginnings, that overlap but do not have the same range. Fastest for
+// sorted extents. Requires: no extent is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
 // Stands for the bytes [begin, end) of a file.

@@ -114,7 +114,7 @@ WrittenRange find_written_range(const Source& source, std::uint64_t offset);
 
 struct FreeSpace {
   std::uint64_t bytes = 0;
-  bool shares_copies = false;  // copies between its files may share blocks
+  bool shares_copies = false;  // copies between files of this file system may share blocks
 };
 
 // Measures the free space of the file system for a file at this path. Returns std::nullopt if it is unknown, or if data

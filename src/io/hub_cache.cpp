@@ -46,7 +46,7 @@ bool path_exists(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-// Returns the repository of a path that is an entry of its folder `part`, or a link to one; empty for other paths.
+// Returns the repository whose folder `part` has an entry at this path, or at the end of this link; else an empty path.
 fs::path find_repository(const fs::path& path, std::string_view part) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);

@@ -109,7 +109,8 @@ class Undo {
     return bytes;
   }
 
-  // Calls use_chunk(offset, bytes) for one chunk at a time, until it returns false.
+  // Calls use_chunk(done, count) for each chunk of the replaced range, until a call returns false. `done` is the number
+  // of bytes before the chunk, `count` the number of its bytes.
   template <typename UseChunk>
   void for_each_chunk(const UseChunk& use_chunk) const {
     for (std::uint64_t done = 0; done < length_; done += kChunkBytes) {

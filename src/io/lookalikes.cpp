@@ -56,8 +56,9 @@ std::string read_lower_case_start(const Source& source) {
   return text;
 }
 
-// Parses a number in the header of a tar archive as Python's tarfile does. It is binary after a byte 0x80 or 0xff, else
-// octal digits as int(text, 8) accepts them.
+// Parses a number in the header of a tar archive as Python's tarfile does. After a byte 0x80 or 0xff the number is
+// binary. Otherwise it is octal, in the syntax of int(text, 8), except that underscores may stand anywhere. Returns
+// std::nullopt for other texts.
 std::optional<std::int64_t> parse_tar_number(std::string_view field) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   if (field[0] == '\x80' || field[0] == '\xff') {

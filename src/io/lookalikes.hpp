@@ -29,8 +29,7 @@ bool is_tar_archive(const Source& source);
 // Returns the source, among those that a reader has opened, whose content an error is about; null if there is none.
 SourcePtr find_refused_source(const Error& error, std::span<const SourcePtr> opened);
 
-// Throws invalid_file for a Git LFS pointer. Formats in which any text is valid need this, since their readers accept
-// it.
+// Throws invalid_file for a Git LFS pointer. Readers that accept any text call this, since they would accept a pointer.
 void refuse_git_lfs_pointer(const Source& source);
 
 }  // namespace poise

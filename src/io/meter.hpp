@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Counts bytes on all threads, and calls the callback from one thread at a time.
+// Thread-safe. Calls the callback from one thread at a time.
 class Meter {
  public:
   Meter() = default;

@@ -1,4 +1,4 @@
-// Reads exactly the requested number of bytes.
+// Reads an exact number of bytes of a blob, or all of them, and limits how many bytes a reader decodes at once.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   }
 }
 
-// Reads and discards the next `count` bytes.
+// Discards the next `count` bytes by reading them, since a stream cannot seek.
 inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
   constexpr std::uint64_t kPieceBytes = 256 << 10;
   std::vector<std::byte> piece(std::min(kPieceBytes, count));

@@ -1,7 +1,7 @@
-// Writers write bytes to a Sink and an Output, once and in order.
+// Writers write each byte once, in order, to the Sinks of an Output.
 //
 // A Sink is one file, written from front to back. An Output is everything that one save produces: the main file and,
-// for formats with shards, its siblings. commit() makes all of it appear.
+// for formats with shards, its siblings. SavedOutput::commit() makes all of it appear.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ class Sink {
 
   // Appends bytes. Throws io.
   void write(std::span<const std::byte> bytes);
-  // Appends zero bytes up to the next multiple of `alignment`: padding, as a hole where possible.
+  // Appends zero bytes up to the next multiple of `alignment`. They count as padding, and a file may have a hole there.
   void pad_to(std::uint64_t alignment);
   // Appends `count` zero bytes, which also count as padding.
   void pad(std::uint64_t count);
-  // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside
-  // the source.
+  // Appends bytes [offset, offset + length) of a source. The operating system copies them where possible. Requires: the
+  // range is inside the source.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
   // Several processes may write one file: each writes some parts of tensors at their places. Begins a part, and returns
@@ -66,14 +66,15 @@ class Output {
   virtual ~Output() = default;
   virtual Sink& main() = 0;
   // Opens the main file under another name in the same directory, for formats that name all files themselves. Requires:
-  // a plain file name; main() is not called.
+  // a plain file name; main() has not been called.
   virtual Sink& open_main(const std::string& name) = 0;
-  // Opens another file of the same save, next to the main one; for an output that is a directory, any file in it.
-  // Requires: a plain file name that was not opened before.
+  // Opens another file of the same save, next to the main one. In a directory, opens each file. Requires: a plain file
+  // name, or in a directory also "folder/file", that was not opened before.
   virtual Sink& open_sibling(const std::string& name) = 0;
-  // Returns the name of the main file; siblings derive theirs from it.
+  // Returns the name of the main file, or of the directory. Writers derive the names of siblings from it.
   virtual std::string name() const = 0;
-  // Fills in each empty text with the text of the process that wrote its part.
+  // Each process has texts, such as digests, only for the parts that it wrote. Fills in each empty text from the
+  // process that has it. All processes call this together.
   virtual void complete_texts(std::span<std::string> /*texts*/) {}
 };
 
@@ -86,7 +87,7 @@ class SavedOutput : public Output {
   virtual std::uint64_t padding() const = 0;
   // Returns the paths that commit() makes appear: the main file, then its siblings; or only the directory.
   virtual std::vector<std::filesystem::path> paths() const = 0;
-  // Returns a sentence with the files of an existing directory that commit() replaces; empty for other outputs.
+  // Returns a sentence that names the directory that commit() replaces and the files in it; empty if there is none.
   virtual std::string describe_replacements() const { return {}; }
   // Waits until all files are on the disk, then makes them appear.
   virtual void commit() = 0;
@@ -102,7 +103,8 @@ class FileOutput final : public SavedOutput {
   // Throws bad_argument when `path` is one of the `inputs`.
   static void require_not_input(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
 
-  // Throws bad_argument when the output, or later a sibling, is one of the `inputs`.
+  // Throws bad_argument when the output is one of the `inputs`, and the errors of AtomicFile. open_main() and
+  // open_sibling() check their files in the same way.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
   Sink& main() override;

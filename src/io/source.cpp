@@ -91,7 +91,8 @@ class MappedSource final : public Source {
   void done_with(std::uint64_t offset, std::uint64_t length) const override { advise(offset, length, MADV_DONTNEED); }
 
  private:
-  // Passes advice to the kernel for whole pages: widens a range that will be needed, and narrows one that is released.
+  // Gives the operating system a hint for whole pages: widens a range that will be needed, and narrows one that is
+  // released.
   void advise(std::uint64_t offset, std::uint64_t length, int advice) const {
     constexpr std::uint64_t kPage = 4096;
     if (address_ == MAP_FAILED || offset > size()) return;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 
-// Opens the file that the stream reads if the stream is at its beginning, since no copy is needed then. Returns null
+// Returns the regular file that a stream reads from the file's beginning, since such a file needs no copy. Returns null
 // for other streams.
 SourcePtr open_whole_file(int descriptor, const std::string& name) {
   struct stat status {};

@@ -1,4 +1,5 @@
-// Runs a pipeline of three steps: cuts items in order, makes them on all threads, and uses them in order.
+// Runs a pipeline of three steps: cuts items in order, makes them on all threads, and uses them in order. Also holds
+// values that are made on first use.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace poise {
 
-inline constexpr std::size_t kMostItems = 32;  // items that run at once, unless there are more processors
+inline constexpr std::size_t kMostItems = 32;  // the most items at once, unless there are as many processors or more
 
 // Runs the pipeline. cut(Item&) -> bool sets up the next item, or returns false at the end; make(Item&) may run for
 // several items at once; use(Item&) gets items in the order of cut(). If make() throws, its error is thrown here after
@@ -31,7 +32,8 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     std::exception_ptr failure;
     std::atomic<bool> busy = false;
   };
-  // There is an item for each processor, and, up to kMostItems in all, a second one that waits.
+  // There is an item for each processor, and one more. Up to kMostItems in all, each processor has a second one, which
+  // waits.
   const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
   const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);

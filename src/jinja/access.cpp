@@ -81,7 +81,8 @@ Object make_missing_attribute(const Object& object, std::string_view name) {
   return make_undefined(fmt::format("'{}' has no attribute '{}'", describe_type(object), name));
 }
 
-// Looks up an item by its key. Returns std::nullopt if there is none.
+// Returns object[key]. Returns std::nullopt where Python raises an error, which Jinja turns into an undefined value.
+// Throws for an undefined object.
 std::optional<Object> find_item_by_key(Budget& budget, const Object& object, const Object& key) {
   if (object.is_undefined()) fail_undefined(object);
   if (const auto* dict = object.get_if<DictPtr>()) {

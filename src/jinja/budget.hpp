@@ -11,7 +11,7 @@ namespace poise::jinja {
 
 enum class FailureKind {
   syntax,   // the template is malformed
-  runtime,  // Python raises TypeError, UndefinedError, ...
+  runtime,  // where Python raises TypeError, UndefinedError, ...
   raised,   // the template called raise_exception()
   limit,    // too many steps, too deep, too long
 };

@@ -1,4 +1,4 @@
-// Evaluates expressions.
+// Defines the functions of Interpreter that evaluate expressions. interpreter.cpp has those that run statements.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Finds filters and tests by name.
+// Finds filters and tests by name, and declares what several filters use.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@ const Filters& get_text_filters();
 const Filters& get_sequence_filters();
 const Filters& get_number_filters();
 
-// Returns null if unknown.
+// Returns null for an unknown name.
 Method find_filter(std::string_view name);
 
 using Test = bool (*)(Interpreter& in, const Object& value, Parameters& parameters);
-// Returns null if unknown.
+// Returns null for an unknown name.
 Test find_test(std::string_view name);
 
-// Finds the attribute of an item that a filter's argument names, such as "a.b.0" or 2. Without a name (None), returns
-// the item. If `with_case` is false, texts become lower case.
+// Returns the attribute or item of an object that a filter's argument names, such as "a.b.0" or 2. Without a name
+// (None), returns the object. If `with_case` is false, a text is returned in lower case.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);

@@ -281,7 +281,7 @@ class BraceFormat {
   Interpreter& in_;
   std::vector<Object> items_;
   Keywords names_;
-  bool makes_markup_;  // true if values are escaped
+  bool makes_markup_;  // the result is markup, so this escapes values that are not markup
   std::size_t next_ = 0;
 };
 

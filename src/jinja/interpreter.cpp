@@ -1,4 +1,4 @@
-// Runs statements.
+// Defines Scope, Parameters, and the functions of Interpreter that run statements. evaluate.cpp evaluates expressions.
 #include "jinja/interpreter.hpp"
 
 #include <algorithm>

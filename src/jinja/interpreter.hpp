@@ -59,7 +59,7 @@ class Parameters {
   Keywords keywords_;
 };
 
-// Holds the names of a block, and the enclosing scope.
+// Holds the variables of one scope by name. `parent` is the enclosing scope; null for the global one.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Object>> names = {};
@@ -70,7 +70,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// States what follows a body: the next statement (`on`), the end of the loop, or the loop's next item.
+// States how to continue after a body: with the next statement (`on`), after the loop, or with the loop's next item.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
@@ -83,7 +83,7 @@ class Interpreter {
 
   Budget& budget() { return budget_; }
   std::tm now() const { return now_(); }
-  // Returns the line of the last computation.
+  // Returns the template's line of the expression or statement that ran last, for messages.
   std::size_t line() const { return line_; }
 
   // Returns a scope with the functions that every template has.

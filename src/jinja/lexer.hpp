@@ -36,7 +36,7 @@ struct Token {
 
 inline constexpr std::size_t kMaxSource = std::size_t{1} << 20;  // bytes
 
-// Reports a syntax error, with its line.
+// Reports a syntax error. `line` counts from 1.
 struct SyntaxFailure : Failure {
   SyntaxFailure(const std::string& message, std::size_t line_) : Failure(FailureKind::syntax, message), line(line_) {}
   std::size_t line;

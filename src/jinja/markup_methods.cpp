@@ -1,4 +1,4 @@
-// Methods of markup, as markupsafe 2.1.2 has them, escape their arguments and return markup.
+// Makes the methods of markup as in markupsafe 2.1.2. Many of them escape their arguments and return markup.
 #include <algorithm>
 #include <array>
 

@@ -59,8 +59,8 @@ std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) 
   return is_negative ? -number : number;
 }
 
-// Converts a text to a number like Python's float(text), but digits are ASCII, and letters may also have an underscore
-// between them. Returns std::nullopt for other texts.
+// Converts a text to a number like Python's float(text), but digits are ASCII, and single underscores may stand between
+// any letters and digits. Returns std::nullopt for other texts.
 std::optional<double> parse_real(const Text& given) {
   const Text text = strip_text(given, nullptr, Sides::both);
   const auto digits = remove_underscores(text.view());

@@ -87,7 +87,7 @@ struct DictView {
 
 // Represents an iterator, which returns each item once.
 struct Iterator {
-  std::string type;  // "generator"
+  std::string type;  // Python's name of the iterator's type
   std::vector<Object> items;
   std::size_t next = 0;
   unsigned depth = 1;
@@ -189,7 +189,7 @@ std::string get_type_name(const Object& object);
 bool is_true(const Object& object);
 // Compares two objects as Python's operator == does.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
-// Compares two objects as Python's operator `is` does.
+// Approximates Python's operator `is`: compares numbers and texts by value, most other objects by identity.
 bool is_same(const Object& left, const Object& right);
 // Compares two objects as Python's operator < does. Throws for types without an order; `sign` is for the message.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");

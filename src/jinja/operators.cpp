@@ -319,7 +319,8 @@ namespace {
 struct Same {
   const Object& right;
   bool operator()(const Undefined& undefined) const { return undefined.reason == right.get_if<Undefined>()->reason; }
-  bool operator()(const TextPtr& text) const { return text->bytes == right.text()->bytes; }  // most are interned
+  // In Python, equal texts are often one object.
+  bool operator()(const TextPtr& text) const { return text->bytes == right.text()->bytes; }
   bool operator()(const List& list) const { return list.items == right.get_if<List>()->items; }
   bool operator()(const Tuple& tuple) const { return tuple.items == right.get_if<Tuple>()->items; }
   bool operator()(const RangeObject&) const { return false; }

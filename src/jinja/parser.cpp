@@ -272,7 +272,7 @@ class StatementParser {
   ExpressionParser expressions_;
   unsigned depth_ = 0;
   unsigned loops_ = 0;     // loops that a break here may end
-  unsigned in_loops_ = 0;  // loops around this place, including loops around a macro that it is in
+  unsigned in_loops_ = 0;  // loops around this place, even those around an enclosing macro
   std::set<std::string> blocks_;
 };
 

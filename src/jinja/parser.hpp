@@ -23,7 +23,7 @@ class ExpressionParser {
   // Parses one expression, or several with commas between them as a tuple, up to the name `end`. The tuple may be
   // empty only with `in_brackets`.
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
-  // Returns the target of an assignment or a loop.
+  // Parses the target of an assignment or a loop. With `with_members`, it may be an attribute of a namespace.
   ExpressionPtr parse_target(bool with_members, std::string_view end = {});
   // Parses the filters of a block, "name(...) | name". The innermost operand is null: it stands for the block's text.
   // Without `begins`, "|" comes before the first filter; returns null if it is missing.

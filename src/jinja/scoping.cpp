@@ -1,4 +1,4 @@
-// The rules are those of jinja2/idtracking.py of jinja2 3.1.6. Older versions differ if each branch sets a name.
+// The rules are those of idtracking.py in jinja2 3.1.6. Older versions differ if each branch of an `if` sets a name.
 #include "jinja/scoping.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class ScopeSearch {
   void search(const Body& whole) {
     Level level{nullptr};
     search_scope(level, whole);
-    if (has_blocks_) result_.unset_.clear();  // unlike what the search assumes, blocks do not see scopes around them
+    if (has_blocks_) result_.unset_.clear();  // the search assumes that blocks see scopes around them, but they do not
   }
 
  private:
@@ -201,7 +201,7 @@ void check_names(const ExpressionPtr& expression, Place place) {
 }
 
 void check_names(const Statement& statement, Place place) {
-  // jinja2 calls the filters of a block inside it.
+  // jinja2 calls the filters of a block inside the block, so they are hard.
   const bool has_block_filter =
       statement.kind == StatementKind::filter_block || statement.kind == StatementKind::assign_block;
   check_names(statement.target, place);

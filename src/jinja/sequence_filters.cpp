@@ -215,7 +215,8 @@ Object filter_slice(Interpreter& in, const Object& value, Parameters& given) {
   return make_iterator(in.budget(), std::move(slices));
 }
 
-// Makes a tuple of a key and the items that have it. Its attributes `grouper` and `list` name both.
+// Makes a tuple of a key and a list of the items that have the key. Templates also read the two as the tuple's
+// attributes `grouper` and `list`.
 Object make_group(Budget& budget, Object key, std::vector<Object> members) {
   const Object pair = make_tuple(budget, {std::move(key), make_list(budget, std::move(members))});
   SequenceObject group = *pair.get_if<Tuple>()->items;
@@ -250,7 +251,7 @@ Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
   return make_list(in.budget(), std::move(groups));
 }
 
-// Returns no items, whatever the arguments are, because jinja2 ignores the arguments of an empty value.
+// Returns an iterator without items. Ignores the arguments, as jinja2 does if the filtered value is empty.
 Object make_empty_result(Interpreter& in, Parameters& given) {
   given.read_positional();
   given.read_keywords();

@@ -1,4 +1,5 @@
-// The syntax tree of a template. Its depth is bounded, so functions that walk over it may recurse.
+// Declares the syntax tree of a template. The parser limits the tree's depth, so functions that walk over it may
+// recurse.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@ struct Arguments {
   ExpressionPtr rest_keywords = nullptr;  // **rest
 };
 
+// Each note names the members of Expression that the kind uses, or writes the expression with them.
 enum class ExpressionKind : unsigned char {
   constant,     // value
   name,         // name
@@ -83,6 +85,7 @@ struct Parameter {
   ExpressionPtr otherwise;  // null: undefined if not given
 };
 
+// Each note names the members of Statement that the kind uses, or the template's keywords.
 enum class StatementKind : unsigned char {
   output,        // values
   loop,          // for target in value if test: body; otherwise
@@ -91,7 +94,7 @@ enum class StatementKind : unsigned char {
   assign_block,  // set target | value: body
   with,          // targets, values, body
   macro,         // name, parameters, body
-  call_block,    // value: the call; parameters and body of its caller
+  call_block,    // value: the call; parameters and body: of the function caller()
   filter_block,  // value: the filter; body
   scope,         // body in a scope of its own: block, generation
   end_loop,      // break

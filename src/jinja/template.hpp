@@ -1,8 +1,8 @@
 // A template is text with code in the language Jinja.
 //
-// It runs as in Hugging Face's library: in a sandbox that protects shared objects, with trim_blocks, lstrip_blocks,
-// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. It has no
-// access to files. docs/chat.md lists what is supported.
+// It runs as in Hugging Face's library: in a sandbox that refuses changes of lists and dictionaries, with trim_blocks,
+// lstrip_blocks, loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}.
+// It has no access to files. docs/chat.md lists what is supported.
 #pragma once
 
 #include <ctime>

@@ -13,7 +13,8 @@ namespace {
 
 utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// Describes a character whose other case has several characters, from SpecialCasing.txt: utf8proc maps one to one.
+// Has the mappings of a character to other cases. utf8proc cannot map to several characters, as Unicode's
+// SpecialCasing.txt does for the characters in kSpecial.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;

@@ -1,8 +1,7 @@
 // Each byte of a template's texts has a mark: input (of a message) or template. The tokenizer finds special tokens only
 // in text of the template.
 //
-// Positions count bytes, unless a name contains "character" or "index": Python counts characters. All texts are
-// well-formed UTF-8.
+// Positions are in bytes. Indices are in characters, as in Python. All texts are well-formed UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace poise::jinja {
 struct Text {
   std::string bytes;
   std::string marks = {};  // empty: no byte is input; else 1 for each byte of input, 0 for others
-  bool is_markup = false;  // the text is escaped already (filter "safe")
+  bool is_markup = false;  // the text counts as escaped HTML, as after the filters "escape" and "safe"
 
   bool empty() const { return bytes.empty(); }
   std::size_t size() const { return bytes.size(); }
@@ -30,7 +29,7 @@ Text mark_as_input(std::string text);
 void append(Text& to, const Text& from);
 // Appends a part of another text, with its marks.
 void append(Text& to, const Text& from, std::size_t begin, std::size_t end);
-// Appends bytes with one mark. A text that replaces input is input, too.
+// Appends bytes that all have the same mark. Callers mark bytes that replace input as input, too.
 void append(Text& to, std::string_view bytes, bool is_input = false);
 
 // Copies a range of bytes with their marks; the copy is not markup.
@@ -52,7 +51,8 @@ struct Decoded {
 };
 Decoded decode(std::string_view text, std::size_t at);
 
-// These classify a character as Python's str.isspace() and similar methods do.
+// These classify a character as Python's str.isspace() and similar methods do. is_digit(), is_numeric(), is_lower() and
+// is_upper() differ from Python for some characters.
 bool is_space(char32_t code);
 bool is_alphabetic(char32_t code);
 bool is_decimal(char32_t code);

@@ -25,7 +25,8 @@ std::vector<std::pair<std::size_t, std::size_t>> find_words(std::string_view tex
   return words;
 }
 
-// Returns the positions of a separator at which a text is split.
+// Returns where a separator splits a text: at most `most` positions, in ascending order. If there are more, returns the
+// first ones, or the last ones if `from_right`.
 std::vector<std::size_t> find_separators(std::string_view text, std::string_view separator, std::size_t most,
                                          bool from_right) {
   std::vector<std::size_t> places;
@@ -165,7 +166,8 @@ Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& 
   const std::int64_t missing = std::max<std::int64_t>(0, width - length);
   budget.charge(static_cast<std::uint64_t>(missing), 2 * fill.size());
   budget.charge(2 * text.size());
-  // Pads as Python's str.center() does, which puts an odd space to the left if the text's length is even.
+  // If `missing` is odd, the extra fill goes to the left if the text's length is even, else to the right, as in
+  // Python's str.center().
   const std::int64_t left = fill_sides == Sides::left    ? missing
                             : fill_sides == Sides::right ? 0
                                                          : missing / 2 + (missing & width & 1);

@@ -239,7 +239,7 @@ Object expandtabs(Interpreter& in, const Object& self, Parameters& given) {
   return out;
 }
 
-// Returns true when kIs holds for all characters, and there are any.
+// Returns true if the text is not empty and kIs holds for all its characters.
 template <bool (*kIs)(char32_t)>
 Object are_all(Interpreter& in, const Object& self, Parameters&) {
   const std::string& text = self.text()->bytes;

@@ -86,9 +86,10 @@ class Function final : public Thing {
 
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
-// Returns the method of a text with that name; null if texts have no such method.
+// Returns the function for the method `name` of texts; null if texts have no such method.
 Method find_text_method(std::string_view name);
-// Returns the method `name` of markup, as markupsafe makes it from `of_text`, the method of other texts.
+// Returns the method `name` of markup. It calls `of_text`, the method of other texts, but escapes arguments and returns
+// markup where markupsafe does.
 Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
 Method find_dict_method(std::string_view name);
 Method find_sequence_method(std::string_view name);
@@ -104,7 +105,8 @@ void add_functions(Interpreter& in, Scope& globals);
 enum class Sides { left, right, both };
 // Removes the characters of a set at the left, the right or both ends of a text. A null set stands for white space.
 Text strip_text(const Text& text, const Text* set, Sides sides);
-// Splits a text at a separator, or at white space if it is null. `most` limits the number of cuts.
+// Splits a text at a separator, or at white space if `separator` is null. `most` limits the number of cuts,
+// to the last ones if `from_right`.
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> most, bool from_right);
 std::vector<Text> split_lines(const Text& text, bool with_ends);
 Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);

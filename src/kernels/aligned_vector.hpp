@@ -1,4 +1,4 @@
-// Containers whose memory begins at a cache line: a SIMD load that crosses cache lines reads two of them.
+// Defines containers whose memory begins at a cache line, because a SIMD load across the end of a line reads two lines.
 #pragma once
 
 #include <cstddef>

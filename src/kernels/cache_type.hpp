@@ -1,10 +1,11 @@
 // Computes attention over cached keys and values, and lists the types in which a cache stores them. To add a type, add
 // a row to the table in cache_type.cpp and its kernels to cached_attention.cpp.
 //
-// A block stores the keys, or the values, of one head at kBlockPositions positions. Its codes come first. Codes of keys
-// are [size, positions], so that a vector loads the same element of several keys, and a score needs no sum across
-// lanes. Codes of values are [positions, size]. Then come the scales, one for each `group` neighbouring numbers of a
-// head: [groups, positions] for keys, [positions, groups] for values.
+// A block stores the keys, or the values, of one head at kBlockPositions positions. Its codes (numbers of type
+// CacheTypeRow::code) come first. If a head has `size` numbers, codes of keys are [size, positions], so that a vector
+// loads the same element of several keys, and a score needs no sum across lanes. Codes of values are [positions, size].
+// Then come the scales, one for each `group` neighbouring numbers of a head: [groups, positions] for keys, [positions,
+// groups] for values.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +24,14 @@ struct FloatRows {
   std::size_t count = 0;
 };
 
-// The loops multiply at most this number of queries by a key or value while it is in registers.
+// The kernels compute with at most this number of queries at a time, and load each vector of keys or values once for
+// all of them.
 inline constexpr std::size_t kQueriesTogether = 8;
 
 // Computes in place exp(scale * scores[i] - max). `sink` is a learned score without a value, or null; `max` is the
 // largest of all scale * scores[i] and of the sink. Returns the sum of the results and of exp(sink - max), or NaN if a
-// score is NaN or `max` is infinite. 64 scores of -infinity that begin at a multiple of 64 do not change the sum.
-// Requires: scale > 0.
+// score is NaN or `max` is infinite. The sum has the same bits without 64 scores of -infinity that begin at a multiple
+// of 64. Requires: scale > 0.
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink);
 
 // Computes in place the softmax: exp(scores[i] - max), divided by the sum of these. If a score is NaN or +infinity, all
@@ -50,8 +52,8 @@ struct CachedRun {
   std::size_t next_bytes = 0;
 };
 
-// Holds the loops for one cache type; a head has `size` numbers. They convert stored numbers to float32 one vector at a
-// time, and sum in float32. The result of a query does not depend on the other queries of a call.
+// Holds the loops for one cache type; a head has `size` numbers. The loops convert stored numbers to float32 one vector
+// at a time, and sum in float32. The result of a query does not depend on the other queries of a call.
 struct CacheKernels {
   // Computes scores[q * stride + i] = scale * (row q of the queries times key i of the run).
   void (*compute_scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
@@ -90,7 +92,7 @@ const CacheKernels& get_f32_cache_kernels();
 const CacheKernels& get_f16_cache_kernels();
 const CacheKernels& get_q8_cache_kernels();
 
-// In q8, this number of neighbouring numbers of a head shares a scale.
+// In q8, kCodeGroup neighbouring numbers of a head share a scale.
 inline constexpr std::size_t kCodeGroup = 32;
 // Encodes each group of kCodeGroup numbers; the last group may be shorter. scale = max(abs(x)) / 127, code = x / scale,
 // rounded to the nearest integer, ties to even. If a number is not finite, the scale of its group is NaN.

@@ -77,7 +77,6 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   }
 }
 
-// Requires: part.tokens.first is a multiple of kCodeTokens.
 void ConvertToPanels(const InputPart& part, KernelInput::Panels& panels) {
   switch (panels.layout.integers) {
     case PanelIntegers::bytes: return ConvertSteps<PanelIntegers::bytes>(part, panels);

@@ -90,7 +90,7 @@ struct CodeWriter {
 
  private:
 #if HWY_TARGET <= HWY_AVX3
-  // Stores a quarter of a vector. GCC 12 warns about its own intrinsic function for this.
+  // Stores a quarter of a vector. Uses assembly, because GCC 12 warns about its own intrinsic function.
   template <int kQuarter>
   static HWY_INLINE void store(__m512i codes, std::uint8_t* to) {
     struct Four {

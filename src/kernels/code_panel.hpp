@@ -23,8 +23,8 @@ inline constexpr std::size_t kCodeRows = 32;        // rows in a panel
 inline constexpr std::size_t kCodeTokens = 8;       // tokens whose x is interleaved
 inline constexpr std::size_t kCodeBlock = 512;      // columns of a panel, at most
 inline constexpr std::size_t kLeastStep = 16;       // columns of a step, at least
-inline constexpr std::size_t kMostStep = 128;       // at most, unless CodeLayout::tiled
-inline constexpr std::size_t kMostTiledStep = 256;  // the limit of a matrix unit: 32 bits hold 256 * 255 * 32639
+inline constexpr std::size_t kMostStep = 128;       // columns of a step, at most, unless CodeLayout::tiled
+inline constexpr std::size_t kMostTiledStep = 256;  // the same if tiled: 32 bits hold 256 * 255 * 32639
 inline constexpr std::size_t kMostRoundedStep = 64;
 inline constexpr std::int32_t kLargestRounded = 5792;  // 32 bits hold 64 * 5792 * 5792
 // Float16 and bfloat16 rows with fewer columns are not rounded to integers, because their products take little time
@@ -70,7 +70,7 @@ struct NibblePlaces {
 struct CodeForm {
   void (*expand)(const StoredRows& matrix, const CodePart& part) = nullptr;  // null: the type cannot become panels
   std::size_t elements = 0;  // columns of a block; rows are whole blocks
-  std::size_t group = 0;     // columns that share a scale; 0: the matrix has the number
+  std::size_t group = 0;     // columns that share a scale; 0: StoredRows::group_size, or all if that is 0
   std::int32_t offset = 0;   // the number that is subtracted from each code
   bool has_mins = false;
   PanelIntegers integers = PanelIntegers::bytes;

@@ -1,4 +1,4 @@
-// Multiplies several tokens by codes, a panel of rows at a time.
+// Multiplies many tokens by panels of codes, or of weights that are rounded to integers (code_panel.hpp).
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -25,22 +25,22 @@ void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInp
 
 #else
 
-// A lane of a vector is a row. Each code is multiplied by the x of all tokens. The sums of two vectors of rows and of
-// several tokens stay in registers.
+// Each lane of a vector belongs to a row. A loaded vector of codes is multiplied by the x of up to kTokensAtOnce
+// tokens. The sums of two vectors of rows for these tokens stay in registers.
 using Ints = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t kLanes = hn::MaxLanes(Ints());
-constexpr std::size_t kTwo = 2;         // vectors
-constexpr std::size_t kTileLanes = 16;  // rows side by side in a tile
+constexpr std::size_t kTwo = 2;         // vectors of rows whose sums stay in registers
+constexpr std::size_t kTileLanes = 16;  // rows of weights with sums in one tile
 static_assert(kCodeRows == kTileRows && kCodeRows == 2 * kTileLanes && kTileLanes % kLanes == 0 &&
               kTileTokens == 2 * kCodeTokens);
 static_assert(kCodeRows % (kTwo * kLanes) == 0);
 #if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
+constexpr std::size_t kTokensAtOnce = 8;  // their sums take 16 of the 32 registers
 #else
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
 
-// Refers to the codes, x and sums of a block of columns, which is some steps (columns that share a scale).
+// Refers to the codes, x and sums of a block of columns. The block consists of steps: columns that share a scale.
 struct CodeTile {
   const std::uint8_t* codes;  // the codes of the first row
   const float* scales;
@@ -60,8 +60,8 @@ HWY_INLINE auto BroadcastFourBytes(const std::byte* x) {
 }
 
 #if POISE_HAVE_VNNI
-// Each function adds to each sum the products of two neighbouring words, or of four neighbouring bytes. (Highway offers
-// these instructions only from Ice Lake on.)
+// AddPairs() adds to each 32-bit sum the products of two neighbouring words, and AddFours() those of four neighbouring
+// bytes. (Highway does not use these instructions on all processors that have them.)
 HWY_INLINE void AddPairs(hn::Vec<Ints>& sum, __m512i words, __m512i x) {
   asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(words), "v"(x));
 }
@@ -142,7 +142,7 @@ HWY_INLINE auto MultiplyPairs(hn::Vec<Ints> codes, hn::Vec<Ints> x) {
 #endif
 }
 
-// Multiplies without VNNI: an instruction sums pairs of products in 16 bits, which hold the sum of kFours pairs.
+// Multiplies without VNNI. An instruction adds two products in 16 bits, which hold the sum of kFours such pairs.
 template <std::size_t kFours>
 struct InPairs {
   static constexpr std::size_t kBytesOfX = 1;
@@ -180,8 +180,9 @@ struct InPairs {
   }
 };
 
-// Adds the sums of products of a step, times their scales, to a vector of sums. `factors` are the numbers after the
-// integers of a token (CodeLayout::count_step_bytes()).
+// Returns `sum` plus the products of a step of a token, times the scales of the weights and of x. With kMins, also adds
+// the minimums times the sum of x. `factors` points to the token's numbers after the integers
+// (CodeLayout::count_step_bytes()).
 template <bool kMins>
 HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const float* mins, const std::byte* factors,
                         hn::Vec<Floats> sum) {
@@ -248,7 +249,8 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   }
 }
 
-// Multiplies all rows of a panel by tokens of a group, for x of 15 bits. A matrix unit computes the sums of products.
+// Multiplies all rows of a panel by the first `tokens` tokens of a group, whose x has 15 bits. A matrix unit computes
+// the sums of products, for two steps at a time.
 template <bool kMins>
 void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
   constexpr std::size_t kOfStep = 2 * kTileTokens * kTileLanes;
@@ -266,7 +268,7 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
       float* to = tile.sums + v;
       for (std::size_t t = 0; t < tokens; ++t, upper += kTileLanes, to += kCodeRows) {
         const auto lower = hn::LoadU(Ints(), upper + kCodeTokens * kTileLanes);
-        // 32 bits hold the sum of all three; an overflow of a partial sum does no harm.
+        // 32 bits hold the sum of all three. A partial sum that overflows wraps around, so the sum is still right.
         const auto sum =
             hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), BroadcastFourBytes(factors + 4 * t));
         hn::StoreU(AddStep<kMins>(sum, scale, tile.mins + s * kCodeRows + v, factors + 4 * t, Load(to)), Floats(), to);
@@ -296,8 +298,8 @@ MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
   return ChooseByMins<InPairs<1> >(form.has_mins);
 }
 
-// Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. Each thread has one, and reuses its
-// memory.
+// Holds a panel, and the sums of its rows for whole groups of tokens, [tokens, kCodeRows]. Each thread has one object,
+// and reuses its memory.
 struct PanelOfCodes {
   static PanelOfCodes& get_of_thread() {
     thread_local PanelOfCodes panel;
@@ -357,7 +359,7 @@ void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t
 
 namespace {
 
-// Returns the largest number of columns that may share a scale of x.
+// Returns the largest number of columns that may share a scale of x in panels for vectors.
 std::size_t find_most_step(PanelIntegers integers) {
   switch (integers) {
     case PanelIntegers::bytes: return KernelInput::kByteBlock;

@@ -8,7 +8,8 @@
 namespace poise {
 namespace {
 
-// Returns columns [first, last) of some rows as float32: in place if they are aligned float32 numbers, else decoded.
+// Returns columns [first, last) of `rows` rows from `row` on as float32. Refers to the stored numbers if they are
+// aligned float32 numbers, else decodes them to `memory`.
 FloatRows decode_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
                          std::size_t last, AlignedFloats& memory) {
   if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {
@@ -32,7 +33,7 @@ void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, con
 
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y) {
-  constexpr std::size_t kRows = 64;  // stay in the cache until all tokens have used them
+  constexpr std::size_t kRows = 64;  // rows at a time: these stay in the cache until all tokens have used them
   thread_local AlignedFloats decoded;
   thread_local AlignedFloats sums;  // [tokens, last - first]
   const std::size_t count = last - first;

@@ -1,4 +1,4 @@
-// Functions that change each number of an array independently, compiled for each kind of processor.
+// Changes each number of an array independently, and computes exp(). Highway compiles this for each kind of processor.
 #if defined(POISE_KERNELS_ELEMENTWISE) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ELEMENTWISE
 #undef POISE_KERNELS_ELEMENTWISE
@@ -18,7 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Replaces each vector v of `data` with f(v, index of its first number). Pads the last vector with zeros.
+// Replaces each vector v of `data` with f(v, index of its first number). If the last vector is incomplete, f gets it
+// padded with zeros.
 template <typename F>
 HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -30,12 +31,12 @@ HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   std::memcpy(data + i, buffer, sizeof(float) * (count - i));
 }
 
-// Returns exp(x) for x up to 88; NaN stays NaN. Highway's Exp is undefined for NaN and for numbers far from 0.
+// Returns exp(x) for x up to 88, also for -infinity; NaN stays NaN. Highway's Exp() allows neither -infinity nor NaN.
 template <typename V>
 HWY_INLINE V ComputeExponential(V x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   // exp(x) = 2^n exp(r), where abs(r) is at most log(2) / 2. The polynomial's coefficients minimize the largest
-  // relative error, which is 3e-9. Max() returns its second argument if one of them is NaN.
+  // relative error, which is 4e-9 without float32's rounding. Max() returns its second argument if either is NaN.
   const auto inside = hn::Max(hn::Set(Floats(), -110.0F), x);  // exp(-110) is 0 in float32
   const auto n = hn::Round(hn::Mul(inside, hn::Set(Floats(), 1.44269504F)));
   const auto upper = hn::NegMulAdd(n, hn::Set(Floats(), 0.693359375F), inside);

@@ -21,8 +21,8 @@ KernelInput::Form choose_integer_form(const StoredRows& matrix) {
                                                                       : KernelInput::Form::words;
 }
 
-// Returns true if the matrix can become panels that AVX-512 VNNI multiplies by x of 7 bits, four columns an
-// instruction, or a matrix unit by x of 15 bits.
+// Returns true if the matrix can become panels of codes for the fastest instructions: those of AVX-512 VNNI with x of 7
+// bits, or those of a matrix unit with x of 15 bits.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeLayout layout = make_code_layout(matrix);
   return layout.tiled || (layout.step > 0 && layout.integers == PanelIntegers::bytes &&
@@ -40,8 +40,8 @@ KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens
   return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
-// With Precision::exact, two or more tokens always use the kernels for many tokens, so that a result does not
-// change at kFewTokens.
+// With Precision::exact, two or more tokens always use the kernels for many tokens, so that their results do not depend
+// on the number of tokens.
 bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;
@@ -147,7 +147,7 @@ void KernelInput::Floats::convert_token(const float* x, std::size_t t) {
 }
 
 void KernelInput::Floats::convert(const InputPart& part) {
-  constexpr std::size_t kStep = 16;  // columns: the output stays in the cache until all tokens have been written
+  constexpr std::size_t kStep = 16;  // columns at a time: their output stays in the cache until all tokens are written
   static_assert(kFloatBlock % kStep == 0);
   const std::size_t first = part.blocks.first * kFloatBlock;
   const std::size_t end = std::min(columns, part.blocks.last * kFloatBlock);

@@ -26,7 +26,8 @@ void ConvertToBytes(const float*, std::size_t, KernelInput::Bytes&) {}
 using Words = hn::ScalableTag<std::int16_t>;
 constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
-// Returns the largest magnitude, as the bits of a float: NaN and infinity sort above numbers.
+// Returns the bits of the largest magnitude. Magnitudes are compared as integers: infinity is above all finite numbers,
+// and NaN above infinity.
 std::uint32_t FindLargestMagnitude(const float* x, std::size_t count) {
   const hn::RebindToUnsigned<Floats> bits;
   const auto magnitude = hn::Set(bits, 0x7fffffffU);
@@ -58,7 +59,8 @@ void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* ou
   }
 }
 
-// Rounds a block of x to integers, which it writes to `codes`, padded with zeros. Returns their scale.
+// Rounds a block of x to integers in `codes`, padded with zeros, and returns their scale. If all magnitudes are below
+// 1e-30, the integers and the scale are 0. If an x is not finite, the integers are 0 and the scale is NaN.
 float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
   constexpr float kLargest = 32767;
   std::fill_n(codes, padded, std::int16_t{0});

@@ -69,7 +69,7 @@ constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 #define POISE_HAVE_VNNI 0
 #endif
 
-// Sums products of 16-bit numbers exactly.
+// Sums products of 16-bit numbers exactly, as integers of 32 bits in each lane. Requires: these hold the sums.
 template <bool kVnni, class D = Words>
 struct ExactSum {
   using Wide = hn::RepartitionToWide<D>;
@@ -82,7 +82,7 @@ struct ExactSum {
   HWY_INLINE void add(V a, V b) {
 #if POISE_HAVE_VNNI
     if constexpr (kVnni) {
-      // Highway offers this instruction only from Ice Lake on.
+      // Highway does not use this instruction on all processors that have it.
       asm("vpdpwssd %2, %1, %0" : "+v"(even.raw) : "v"(a.raw), "v"(b.raw));
       return;
     }
@@ -116,15 +116,15 @@ HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   return hn::Load(words, reinterpret_cast<const std::int16_t*>(buffer));
 }
 
-// Refers to the integer x of some tokens, in planes. The distance from a plane to the next is `run` integers, from a
-// token to the next `stride` integers.
+// Refers to the integer x of some tokens, in planes. Planes are `run` integers apart, and tokens are `stride` integers
+// apart.
 struct PlanesOfX {
   const std::int16_t* x;
   std::size_t run;
   std::size_t stride;
 };
 
-// Holds the sums of some rows for some tokens.
+// Holds exact sums of kRows rows for kTokens tokens.
 template <bool kVnni, class D, std::size_t kRows, std::size_t kTokens>
 struct ExactSums {
   ExactSum<kVnni, D> of[kTokens][kRows];
@@ -154,7 +154,7 @@ struct ExactSums {
     }
   }
 
-  // Adds the products of bytes [begin, begin + bytes) of each row.
+  // Adds the products of bytes [begin, begin + bytes) of each row and x. in.x begins with the x of byte `begin`.
   template <class Unpack>
   HWY_INLINE void add_bytes(const Bytes* rows, std::size_t bytes, NextRows& next, std::size_t begin,
                             const PlanesOfX& in) {
@@ -175,7 +175,8 @@ struct ExactSums {
   }
 };
 
-// Converts float16 numbers to float32. Fills the last vector with zeros: `out` has room for whole vectors.
+// Converts float16 numbers to float32. Pads the last vector with zeros. Requires: `out` is aligned for vectors, and has
+// room for whole vectors.
 HWY_INLINE void ConvertHalfArray(const std::byte* halves, std::size_t count, float* out) {
   const hn::Rebind<std::uint16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
@@ -209,7 +210,7 @@ class GroupScales {
     }
     stride_ = stride;
     const std::size_t bytes = 2 * rows * groups;
-    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // prefetches the next rows
+    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // prefetches the factors of the next rows
       hwy::Prefetch(matrix.scales + 2 * first * groups + i);
       hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
     }
@@ -227,8 +228,8 @@ class GroupScales {
 
   const float* get_scales(std::size_t r) const { return scales_.get() + r * stride_; }
 
-  // Subtracts from the sum of each row what zero points contribute: the sum over groups of scale * zero * (sum of x in
-  // the group). `sums_of_x` has the sums of x.
+  // Returns the sums of four rows minus the share of the zero points: the sum over groups of scale * zero point * (sum
+  // of x in the group). `sums_of_x` has the sums of x. `rows` has the places of the rows in this object.
   HWY_INLINE FourSums subtract_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
     auto a = hn::Zero(Floats());
     auto b = a, c = a, d = a;

@@ -1,4 +1,4 @@
-// Multiplies several tokens in float32, a panel of rows at a time.
+// Multiplies many tokens in float32, a panel of rows at a time.
 #include <algorithm>
 
 #include "kernels/product_kernels.hpp"
@@ -15,11 +15,11 @@ namespace poise::HWY_NAMESPACE {
 
 using hn::MulAdd;
 
-// A lane of a vector is a token. A panel (a block of columns of kPanelRows rows) is converted to float32, and each of
-// its weights is multiplied by all tokens.
+// Each lane of a vector belongs to a token. A panel (a block of columns of kPanelRows rows) is converted to float32,
+// and then multiplied by all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
 constexpr std::size_t kBlock =
-    KernelInput::kFloatBlock;                      // columns: a panel has 64 KiB, and the x of kTogether tokens 32 KiB
+    KernelInput::kFloatBlock;                      // columns; a panel takes 64 KiB, the x of kTogether tokens 32 KiB
 constexpr std::size_t kPanelStride = kBlock + 16;  // rows a power of two apart would cause cache conflicts
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kSumRows = 12;  // for two vectors of tokens, the 24 sums fit 32 registers
@@ -59,7 +59,7 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   }
 }
 
-// Holds a panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread
+// Holds a panel of float32 weights, and the sums of its rows: [groups of tokens, kPanelRows, kTogether]. Each thread
 // has one, and reuses its memory.
 struct Panel {
   static Panel& get_of_thread() {
@@ -73,8 +73,8 @@ struct Panel {
     std::fill_n(sums.begin(), needed, 0.0F);
   }
 
-  // Adds the products of `rows` rows with `tokens` tokens to `out`. Computes kSumRows rows at a time. If there are
-  // fewer, it also multiplies old weights, but no caller reads their sums.
+  // Adds the products of `rows` rows with `tokens` tokens to `out`, kSumRows rows at a time. If the last rows are
+  // fewer, also multiplies old weights in the places of the missing rows, whose sums no caller reads.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t r = 0; r < rows; r += kSumRows) {
@@ -114,7 +114,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       decode_part(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
       for (std::size_t g = 0; g < in.groups(); ++g) {
-        // Prefetches a few rows at a time, during computation.
+        // Each group prefetches its share of the rows of the next block, so that the loads overlap with products.
         if (b + 1 < in.blocks())
           PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(),
                         (b + 1) * kBlock);

@@ -1,4 +1,4 @@
-// Processor features that kernels need besides the instruction sets that Highway chooses from.
+// Finds processor features that kernels use in addition to the instruction set that Highway chooses.
 #pragma once
 
 #include <hwy/base.h>

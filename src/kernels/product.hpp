@@ -2,34 +2,40 @@
 // KernelInput converts x once, for all matrices that read the same form. Highway chooses the kernels for the processor
 // at run time.
 //
-// Weights may be at any address. The order of a sum depends only on the number of columns, on the form of x, and on
-// whether there are few tokens or many. So neither the thread nor other rows and tokens of a call change the bits of a
-// result. The kernels multiply each of few tokens (KernelInput::is_few()) like a single one, but read and unpack rows
-// once for several tokens.
+// Weights may be at any address. On one processor, the order of a sum depends only on the stored type, on the number of
+// columns, on the form of x, and on whether there are few tokens (KernelInput::is_few()) or many. So neither the thread
+// nor other rows of a call change the bits of a result. Other tokens change them only by their number. Each of few
+// tokens gets the bits that it gets alone, but the kernels read and unpack rows once for several tokens.
 //
-// By default, weights are converted to float32, and products and sums are float32. On a processor with a matrix unit,
-// products of several tokens use tiles.hpp. Their error, relative to the product, is then at most 2^-24 with float32
-// weights (float32's own rounding), 2^-17 with bfloat16 weights, and 2^-15 with float16 weights. Weights in groups or
-// blocks of codes are rounded to bfloat16, and so is x: the error is at most 2^-7 (rms 0.25 %), less than half of the
-// error when x is integers of 7 bits (below). If all codes of a matrix share one scale, x becomes integers of 15 bits
-// and a sign, and sums are exact: half a step is max(abs(x)) / 65278, with the largest x of 512 columns. Up to
-// kTokensOfPanels tokens are multiplied by panels of codes (code_panel.hpp) where these are faster: half a step is then
-// max(abs(x)) / 65278 of at most 256 columns, or max(abs(x)) / 254 of at most 32.
+// By default, weights are converted to float32, and products and sums are float32. The exceptions are below. In some of
+// them x is rounded to integers, with a scale for each run of columns. This changes a result by at most half a step
+// (half of this scale) for each weight, times that weight.
 //
-// On other processors, and for few tokens on any processor, integer codes stay integers (also those of the block types
-// in the table of stored_blocks.cpp), and x becomes integers, too. Products with codes that share a scale are summed
-// exactly. x has 15 bits and a sign. It has 7 bits and a sign, with one scale for each 32 columns, for blocks of codes
-// of six bits and fewer, and for many tokens with any codes of four bits: an instruction then makes twice as many
-// products, and the error is far less than that of such codes. Rounding x changes a result by at most half a step for
-// each weight, times that weight. For few tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) /
-// 254 of 32. For many tokens it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32
-// (code_panel.hpp), if the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups.
+// On a processor with a matrix unit, products of many tokens use tiles.hpp. The error of a product of two numbers,
+// relative to the product, is then at most 2^-24 with float32 weights (float32's own rounding), 2^-17 with bfloat16
+// weights, and 2^-15 with float16 weights. If all codes of a matrix share one scale, x becomes integers of 15 bits and
+// a sign: half a step is max(abs(x)) / 65278 over 512 columns. If the rows of such codes are not a multiple of 32
+// columns, they are multiplied like float16 weights. All other weights are rounded to bfloat16, and so is x: the error
+// is at most 2^-7 (rms up to 0.25 %), and its rms is less than half of that with x of 7 bits (below). Up to
+// kTokensOfPanels tokens use panels of codes (code_panel.hpp) instead, where these are faster: half a step is then
+// max(abs(x)) / 65278 over at most 256 columns, or max(abs(x)) / 254 over at most 32.
 //
-// With AVX-512 VNNI but no matrix unit, many tokens and at least 1,024 columns, float16 and bfloat16 weights become
-// integers, as x does. Half a step of either is max(abs()) / 11584 of at most 64 columns. Rounding changes a result by
-// half a step of x for each weight, times that weight, and by half a step of the weights for each x, times that x. For
-// normally distributed numbers this is rms 0.0002, less than the 0.0004 of llama.cpp's float16 and the 0.0023 of one
-// bfloat16 part. It takes half as many instructions.
+// On other processors, and for few tokens on any processor, codes stay integers, and x becomes integers, too. (Codes
+// with float32 scales become float32. For few tokens, so do codes in groups that has_integer_product() refuses.) In
+// each lane of a vector, the sum of products with codes that share a scale is exact. x has 15 bits and a sign. It has 7
+// bits and a sign for blocks of codes of six bits and fewer, for mx4, and for many tokens with any codes of four bits:
+// an instruction then makes twice as many products, and the error is far less than that of such codes. For few tokens
+// half a step is max(abs(x)) / 65534 over 1024 columns, or max(abs(x)) / 254 over 32. For many tokens it is max(abs(x))
+// / 65278 over at most 128 columns, or max(abs(x)) / 254 over at most 32. Many tokens need a type with panels
+// (code_panel.hpp), rows of whole blocks (CodeForm::elements), and AVX2 or better; x of 15 bits, iq4_nl and iq4_xs need
+// AVX-512 VNNI. Otherwise weights become float32.
+//
+// With AVX-512 VNNI but no matrix unit, many tokens and at least kLeastRoundedColumns columns, float16 and bfloat16
+// weights become integers, as x does. Half a step of x, or of the weights, is the largest magnitude / 11584 over at
+// most 64 columns. A result changes by at most about half a step of x for each weight, times that weight, and half a
+// step of the weights for each x, times that x. For normally distributed numbers the rms error of results is 0.0002,
+// less than the 0.0004 of llama.cpp's float16 and the 0.0023 of one bfloat16 part each. Integers need half as many
+// instructions as float32 numbers.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +50,13 @@
 
 namespace poise {
 
-// Returns true if products with few tokens use x as integers: weights are codes, and the kernels support the size of
-// their groups, if they have groups.
+// Returns true if products with few tokens use x as integers, unless Precision is exact. The stored type must have
+// kernels for integers, and these must support the size of its groups.
 bool has_integer_product(const StoredRows& matrix);
 
-// Chooses how much rounding a product may add.
+// Chooses how a product is computed, and so how it is rounded.
 enum class Precision : std::uint8_t {
-  fast,   // as described above
+  fast,   // as the beginning of this file describes
   exact,  // weights, x and sums are float32, for any storage and processor
   apart,  // each of at most KernelInput::kFewTokens tokens is multiplied as `fast` multiplies a single one
 };
@@ -59,17 +65,17 @@ enum class Precision : std::uint8_t {
 // blocks, columns and group size read the same form.
 class KernelInput {
  public:
-  enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // the structs below, in their order
+  enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // indices in AnyForm
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens whose numbers are interleaved
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
-  static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
+  static constexpr std::size_t kPadding = 128;  // the integers of Words are padded with zeros to a multiple of it
 
-  // Kernels multiply up to kFewTokens tokens one by one; with more tokens it is faster to unpack all weights first. On
-  // a matrix unit this is faster above kFewTokensWithTiles tokens. Panels of codes are faster above
-  // kFewTokensWithPanels tokens, if AVX-512 VNNI multiplies them by x of 7 bits, or a matrix unit by x of 15 bits. Up
-  // to kTokensOfPanels tokens, such panels are the fastest way.
+  // With up to kFewTokens tokens, kernels unpack weights while they multiply them. With more tokens it is faster to
+  // unpack a panel of weights first. On a matrix unit this is already faster above kFewTokensWithTiles tokens. Panels
+  // of codes are faster above kFewTokensWithPanels tokens, if AVX-512 VNNI multiplies them by x of 7 bits, or a matrix
+  // unit by x of 15 bits. Up to kTokensOfPanels tokens, such panels are also faster than tiles.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
   static constexpr std::size_t kFewTokensWithPanels = 6;
@@ -85,8 +91,8 @@ class KernelInput {
     std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
     // Returns the x of token t, unchanged. Requires: is_few.
     const float* get_token(std::size_t t) const { return numbers.data() + t * columns; }
-    // Returns a block of columns for the g-th kTogether tokens, [columns, kTogether]. If the last group has fewer
-    // tokens, zeros take the other places. Requires: !is_few.
+    // Returns a block of columns for the g-th group of tokens, [kFloatBlock, kTogether]. Zeros stand for the missing
+    // columns of the last block, and for the missing tokens of the last group. Requires: !is_few.
     const float* get_group(std::size_t g, std::size_t block) const {
       return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
     }
@@ -114,7 +120,7 @@ class KernelInput {
       const std::size_t rest = columns - block * kIntegerBlock;
       return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
     }
-    // Returns the scale of a block: x is integer * scale.
+    // Returns the scale of a block: x is about integer * scale. It is NaN if an x of the block is not finite.
     float get_scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
     // Returns the sums of x over each group of columns, padded with zeros to sums_stride. Without groups, returns one
     // sum over all columns.
@@ -123,7 +129,7 @@ class KernelInput {
     std::size_t tokens;
     std::size_t columns;
     std::size_t planes;
-    std::size_t group_size;  // 0: none
+    std::size_t group_size;  // columns in each sum; 0: one sum over all columns
     std::size_t sums_stride;
     std::vector<std::int16_t> numbers;
     std::vector<float> scales;
@@ -160,10 +166,11 @@ class KernelInput {
     std::vector<std::int16_t> integer_sums;
   };
 
-  // Holds x of several tokens in the order of a layout, in which the tokens of a group are interleaved.
+  // Holds x of many tokens in the order that `layout` describes: the blocks of columns, and in each block the groups of
+  // tokens.
   template <class Layout>
   struct LaidOut {
-    // Returns a block of columns of the g-th group.
+    // Returns the x of a block of columns for the g-th group of tokens.
     const std::byte* get_group(std::size_t g, std::size_t block) const {
       return numbers.data() + layout.find_offset(g, block, tokens);
     }
@@ -173,7 +180,7 @@ class KernelInput {
     UninitializedBytes numbers = {};
   };
 
-  // Holds x of several tokens for a matrix unit.
+  // Holds x of many tokens for a matrix unit.
   struct Tiles : LaidOut<TileLayout> {
     Tiles(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
@@ -185,7 +192,7 @@ class KernelInput {
     }
   };
 
-  // Holds x of several tokens as integers (PanelIntegers), for panels of codes or of rounded weights.
+  // Holds x of many tokens as integers (PanelIntegers), for panels of codes or of rounded weights.
   struct Panels : LaidOut<CodeLayout> {
     Panels(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
@@ -195,14 +202,17 @@ class KernelInput {
   // Returns true if each of `tokens` tokens is multiplied like a single one.
   static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
-  // Requires: there is at least one token.
+  // Chooses the form for the matrix, and allocates its memory, which convert() fills. Requires: there is at least one
+  // token.
   KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
   bool suits(const StoredRows& matrix) const;
 
-  // Converts tokens [first, last) of x; threads may convert different groups of kTogether at once.
+  // Converts tokens [first, last) of x [tokens, columns]. Requires: these are whole groups of kTogether tokens, but
+  // the last group of x may have fewer. Threads may convert different groups at the same time.
   void convert(const float* x, std::size_t first, std::size_t last);
-  // Converts some blocks of columns; threads may convert different blocks at once. Requires: !is_few().
+  // Converts some blocks of columns, for whole groups of tokens. Threads may convert different parts at the same time.
+  // Requires: !is_few().
   void convert(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
@@ -234,9 +244,9 @@ class KernelInput {
   AnyForm form_;
 };
 
-// Describes how callers divide rows among calls of multiply_rows().
+// Describes how callers should divide rows among calls of multiply_rows().
 struct RowsAtOnce {
-  std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
+  std::size_t least;  // rows that a kernel multiplies together; calls with a multiple of it waste no work
   std::size_t most;   // more rows in a call are not faster
 };
 // Returns how to divide the rows for the kernel that multiplies them by this number of tokens.

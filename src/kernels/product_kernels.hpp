@@ -1,5 +1,6 @@
 // Declares functions that the kernels for products share, and the table of stored types, which has a row with kernels
-// for each way to store weights. To add a stored type, add a row and a file. Other modules include product.hpp.
+// for each way to store weights. To add a stored type, add a value of Storage, a row in stored_type.cpp (for ggml's
+// blocks only a row in stored_blocks.cpp), and a file with the kernels. Other modules include product.hpp.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,8 @@ struct DecodedPart {
 
 void decode_part(const StoredRows& matrix, const DecodedPart& part);
 
-// Calls visit(rows, r, count) with rows [r, r + count) of [first, last) as float32, at most four at a time. Requires:
-// visit() does not call visit_float_rows().
+// Decodes rows [first, last) to float32, at most four at a time, and calls visit(rows, r, count) each time: row i of
+// `rows` is row r + i of the matrix. Requires: visit() does not call visit_float_rows(), which may overwrite `rows`.
 template <typename Visit>
 void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
   constexpr std::size_t kRows = 4;
@@ -51,14 +52,15 @@ void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t l
 // for infinities and NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
-// Float32 products of few tokens multiply at most this number of rows together. If x does not fit the first-level
-// cache, a block of x is multiplied by more rows while it is there.
+// Float32 products of few tokens multiply this number of rows together: each block of x is multiplied by all of them
+// while it is in the first-level cache. The x of one or two tokens usually stays in this cache anyway, so these tokens
+// are multiplied by only four rows.
 inline constexpr std::size_t kRowsOfFew = 16;  // for more than two tokens
 constexpr std::size_t choose_rows_for_few_tokens(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
-// Returns how many rows a matrix unit multiplies together, one block of columns after the other. Their sums, and the x
-// of the block, then stay in the second-level cache. With few tokens, rows are instead read from their beginning to
-// their end.
+// Returns how many rows are multiplied together on a matrix unit: all by one block of columns, then all by the next
+// block. Their sums, and the x of the block, then stay in the second-level cache. Up to 2 * kTileTokens tokens, only
+// one panel of rows is multiplied at a time, so that its rows are read from beginning to end.
 constexpr std::size_t choose_tiled_rows(std::size_t tokens) {
   return tokens <= 2 * kTileTokens ? kTileRows : 8 * kTileRows;
 }
@@ -66,7 +68,7 @@ constexpr std::size_t choose_tiled_rows(std::size_t tokens) {
 // multiply_panels() converts this many rows to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 
-// Each function does the work of multiply_rows() for several tokens in one form of x.
+// Each function does the work of multiply_rows() for many tokens in one form of x.
 void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
                      float* y, std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& x,
@@ -85,8 +87,8 @@ template <class Input>
 using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
                              std::size_t stride);
 
-// Describes the part of a row to split into sums of bfloat16 numbers: columns [begin, begin + count). Number i becomes
-// parts[0][i] + parts[1][i] + ... Requires: `begin` is a multiple of 16.
+// Describes the part of a row to split into sums of bfloat16 numbers: columns [begin, begin + count). Column begin + i
+// becomes parts[0][i] + parts[1][i] + ... Requires: `begin` is a multiple of 16.
 struct SplitRow {
   std::size_t row;
   std::size_t begin;
@@ -103,11 +105,11 @@ struct TypeKernels {
   // float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // Each function multiplies x as integers. At most one of them is set; null means that it is not supported.
+  // Each function multiplies x as integers. At most one of the two is set. If both are null, x stays float32.
   MultiplyFew<KernelInput::Words> multiply_words = nullptr;
   MultiplyFew<KernelInput::Bytes> multiply_bytes = nullptr;
   std::size_t least_group = 0;  // the smallest group size that these two support
-  CodeForm panels = {};         // describes panels of the type's codes, for many tokens
+  CodeForm panels = {};         // describes how the type becomes panels, for many tokens
   // Splits a row into as many parts as the type's TileForm has, and reads the stored bytes directly. Null: numbers are
   // converted to float32 first.
   void (*split)(const StoredRows& matrix, const SplitRow& row) = nullptr;
@@ -115,20 +117,20 @@ struct TypeKernels {
 
 // Chooses the form of weights on a matrix unit (tiles.hpp).
 enum class TileForm : std::uint8_t {
-  rounded,      // one bfloat16 number, and so is x; the codes are less precise than that
+  rounded,      // one bfloat16 number, and so is x; the codes' own error is larger
   two_parts,    // a sum of two bfloat16 numbers, and so is x
-  three_parts,  // a sum of three, and so is x: float32 numbers keep all their bits
+  three_parts,  // a sum of three bfloat16 numbers, and so is x: float32 numbers keep all their bits
   codes,        // codes that share one scale; x is integers. two_parts if rows cannot become panels
   stored,       // bfloat16 numbers as they are stored; x has two parts
 };
 
 struct StoredTypeRow {
   std::size_t bits = 0;     // bits of an element, without separate scales; 0 for blocks (see BlockType)
-  std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
+  std::size_t planes = 0;   // KernelInput::Words::planes, if the type multiplies Words
   std::size_t x_group = 0;  // columns in each sum of integer x, for blocks; 0 if products need no sums
   TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // returns the kernels for the running processor
-  std::size_t scale_bytes = 0;                // bytes of a separate scale
+  std::size_t scale_bytes = 0;                // bytes of a separate scale; 0 if the type has none
 };
 
 const StoredTypeRow& find_stored_type(const StoredRows& matrix);
@@ -136,7 +138,7 @@ const StoredTypeRow& find_stored_type(const StoredRows& matrix);
 // Returns the row of a type of ggml's blocks, from the table in stored_blocks.cpp.
 const StoredTypeRow& find_stored_block_type(const BlockType& type);
 
-// Defines name(), which returns the kernels for the running processor, from a function for each kind of processor.
+// Defines name(), which calls the version of Kernels() that is compiled for the running processor.
 #define POISE_EXPORT_KERNELS(name, Kernels) \
   HWY_EXPORT(Kernels);                      \
   const TypeKernels& name() { return HWY_DYNAMIC_DISPATCH(Kernels)(); }

@@ -11,20 +11,20 @@ namespace poise {
 
 class Rotation {
  public:
-  // Holds the angles of consecutive positions; both are [positions, frequencies].
+  // Holds cosines and sines of the angles of consecutive positions; both are [positions, frequencies].
   struct Angles {
     std::vector<float> cosines;
     std::vector<float> sines;
   };
 
   // apply() rotates the first 2 * frequencies.size() numbers of a head and scales them by `factor`. Requires: head_size
-  // is not smaller than that.
+  // is at least 2 * frequencies.size().
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
   // Computes the cosines and sines, times `factor`, for positions [position, position + tokens).
   void compute_angles(std::size_t position, std::size_t tokens, Angles& angles) const;
 
-  // Rotates the `heads` heads at x, in place, by the angles of the t-th of the positions in `angles`.
+  // Rotates, in place, the `heads` heads that follow each other from x on, by the angles of position t in `angles`.
   void apply(const Angles& angles, std::size_t t, std::size_t heads, float* x) const;
 
  private:

@@ -22,9 +22,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-constexpr std::int32_t kLargestWord = 32639;  // both bytes of it are below 128
+constexpr std::int32_t kLargestWord = 32639;  // the largest 256 * upper + lower of two signed bytes
 
-// A vector has at most sixteen lanes, since a step is whole vectors.
+// A vector has at most sixteen lanes. A step is a multiple of sixteen columns, so it fills whole vectors.
 using StepFloats = hn::CappedTag<float, 16>;
 
 // Holds the scale of a step, and the sums of its first sixteen integers and of all.
@@ -34,8 +34,8 @@ struct RoundedStep {
   std::int32_t sum;
 };
 
-// Returns the largest magnitude of `count` numbers that load(i) returns, a vector at a time. NaN and infinity are
-// larger than numbers.
+// Returns the largest magnitude of `count` numbers that load(i) returns, a vector at a time. NaN counts as larger than
+// infinity.
 template <class Load>
 HWY_INLINE float FindLargest(const Load& load, std::size_t count) {
   const StepFloats floats;
@@ -57,7 +57,7 @@ HWY_INLINE float GetScaleOfZeros(float largest) {
   return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Rounds `count` numbers, a multiple of sixteen, to integers up to kLargest.
+// Rounds `count` numbers to integers from -kLargest to kLargest. `count` is a multiple of sixteen.
 template <std::int32_t kLargest, class Load>
 HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, std::int16_t* to) {
   const StepFloats floats;

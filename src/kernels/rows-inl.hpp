@@ -1,6 +1,6 @@
-// Decodes rows of stored numbers to float32, and multiplies them by few tokens. Each stored type has a loader:
-// loader(row, i) returns a vector of float32 numbers from element i of a row on; count_bytes(n) is the size of n
-// elements.
+// Decodes rows of stored numbers to float32, and multiplies them by few tokens. A loader reads the elements of one
+// stored type: loader(row, i) returns a vector of float32 numbers from element i of a row on; count_bytes(n) is the
+// size of n elements.
 #if defined(POISE_KERNELS_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROWS
 #undef POISE_KERNELS_ROWS
@@ -35,7 +35,6 @@ HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::si
   return loader(buffer, 0);
 }
 
-// Decodes elements [begin, begin + count) of a row.
 template <typename Loader>
 HWY_INLINE void DecodeElements(const Loader& loader, Bytes row, std::size_t begin, std::size_t count, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -100,9 +99,8 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
   }
 }
 
-// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, repeats the last one. If
-// the x of all tokens is too large for the first-level cache, multiplies each block of x by several groups of four rows
-// while it is there.
+// Multiplies few tokens, directly from the stored bytes. With more than two tokens, multiplies each block of x by up to
+// kRowsOfFew rows while the block is in the first-level cache. If fewer than four rows are left, repeats the last one.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -125,7 +123,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
           constexpr std::size_t kRows = ChooseRowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
-            // Each of these calls prefetches an equal share of the next rows.
+            // Each call prefetches a share of the next rows, in proportion to the products that it computes.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }
@@ -171,10 +169,10 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
   for (; r < last; ++r) add(std::integral_constant<std::size_t, 1>(), r);
 }
 
-// Returns element i of packed nibbles.
 HWY_INLINE unsigned GetNibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
 
-// Unpacks nibbles of a row from element i on to a vector, one a byte. Requires: i is even, or vectors have one lane.
+// Unpacks nibbles of a row, beginning with element i, to a vector with one nibble a byte. Requires: i is even, or
+// vectors have one lane.
 HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const hn::Rebind<std::uint8_t, Floats> codes;
 #if HWY_TARGET == HWY_SCALAR
@@ -190,7 +188,7 @@ HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
 #endif
 }
 
-// Finds the group of a column, and the column at which a group ends.
+// Divides rows into groups of matrix.group_size columns. Classes for the `Factors` of DecodeGroups() derive from it.
 struct ColumnGroups {
   explicit ColumnGroups(const StoredRows& rows) : matrix(rows) {}
   std::size_t find_group(std::size_t column) const { return column / matrix.group_size; }

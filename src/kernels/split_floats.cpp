@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Splits numbers [from, from + count) with integer instructions, which every processor has.
+// Splits numbers [from, from + count). Rounds with integer instructions, which every processor has.
 void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::RebindToSigned<Floats> words;
   const hn::RebindToUnsigned<Floats> bits;
@@ -38,7 +38,7 @@ void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// Splits 32 numbers at a time, with the rounding of AVX-512 BF16.
+// Splits 32 numbers at a time, with the instruction of AVX-512 BF16 that rounds. Requires: has_bfloat16().
 void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::FixedTag<std::uint16_t, 32> halves;
   const hn::Half<decltype(halves)> half;
@@ -50,7 +50,7 @@ void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t
     auto low = Load(x + i);
     auto high = Load(x + i + 16);
     auto part = RoundTwo(low, high);
-    // The instruction has rounded some of these 32 numbers to infinity or NaN.
+    // SplitInWords() handles infinities, NaN, and numbers that the instruction has rounded to infinity.
     if (!hn::AllFalse(halves, hn::Eq(hn::And(part, exponent), exponent))) {
       SplitInWords(x, i, 32, parts);
       continue;

@@ -17,8 +17,8 @@ const TypeKernels& get_decoding_kernels() {
 }
 
 struct BlockRow {
-  std::string_view name;  // the name of the block type
-  std::size_t x_group;    // columns in each sum of x, which has 7 bits; 0: x has 15 bits, and products need no sums
+  std::string_view name;  // BlockType::name
+  std::size_t x_group;    // columns in each sum of 7-bit x; 0: x has 15 bits, and products need no sums
   const TypeKernels& (*kernels)();
 };
 
@@ -67,7 +67,7 @@ constexpr bool is_unique_row(const BlockRow& row) {
 }
 static_assert(std::ranges::all_of(kBlockRows, is_unique_row), "two rows name the same block type");
 
-// The rows are in the order of the types' table.
+// The rows are in the order of kBlockTypes.
 constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = get_decoding_kernels});
@@ -90,7 +90,7 @@ void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t skipped = part.begin % type.elements;
   const std::size_t blocks = (skipped + part.count + type.elements - 1) / type.elements;
   const bool whole = skipped == 0 && part.count % type.elements == 0;
-  thread_local std::vector<float> cut;  // whole blocks, whose unneeded columns are cut off
+  thread_local std::vector<float> cut;  // decoded blocks, before columns outside the part are cut off
   if (!whole) cut.resize(std::max(cut.size(), blocks * type.elements));
   for (std::size_t r = part.first; r < part.last; ++r) {
     const std::byte* const at = matrix.data + r * row_bytes + first * type.bytes;

@@ -26,7 +26,7 @@ HWY_INLINE auto SignExtend(Nibbles nibbles) {
   return hn::BitCast(signed_codes, hn::Sub(hn::Xor(nibbles, bit), bit));
 }
 
-// Applies the scale and the offset of integer codes: loaders derive from it.
+// Applies the scale and the offset of integer codes. Loaders of codes derive from this struct.
 struct Scaled {
   explicit Scaled(const StoredRows& matrix) : scale(matrix.scale), offset(matrix.offset) {}
   template <typename Codes>
@@ -66,8 +66,7 @@ struct Load4Bytes : Scaled {
   }
 };
 
-// Load4 requires that each row begins with a whole byte.
-
+// Loads packed nibbles. Requires: each row begins with a whole byte.
 template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;

@@ -94,8 +94,8 @@ HWY_INLINE void StorePairs(const std::int16_t (&integers)[4][kMostRoundedStep], 
     const auto low_cd = hn::BitCast(wide, hn::InterleaveLower(pairs, c, d));
     const auto high_ab = hn::BitCast(wide, hn::InterleaveUpper(pairs, a, b));
     const auto high_cd = hn::BitCast(wide, hn::InterleaveUpper(pairs, c, d));
-    // InterleaveLower() and InterleaveUpper() work on 128 bits at a time, so ordered[n] has the pairs of columns n,
-    // n + 4, n + 8 and n + 12, and of each pair the four rows in turn.
+    // InterleaveLower() and InterleaveUpper() work on 128 bits at a time, so ordered[n] has the pairs with the numbers
+    // n, n + 4, n + 8 and n + 12, and each pair for the four rows in turn.
     alignas(64) std::uint8_t ordered[4][64];
     hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, low_ab, low_cd)), pairs,
               reinterpret_cast<std::uint32_t*>(ordered[0]));

@@ -117,7 +117,7 @@ struct GroupCodes {
   using Sums = WordSums<kTokens>;
   static constexpr std::size_t kElements = kColumns;
   static constexpr std::size_t kBytes = 16;
-  static constexpr std::size_t kScaled = 0;  // the matrix has groups of its own
+  static constexpr std::size_t kScaled = 0;  // StoredRows::group_size columns share a scale
   static constexpr bool kHasMins = true;
   static constexpr int kOffset = 0;
   static constexpr bool kFactorsOfMatrix = true;

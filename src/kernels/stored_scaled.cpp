@@ -108,7 +108,7 @@ class ColumnFactors {
   const StoredRows& matrix_;
 };
 
-// Adds the products of four rows with columns [begin, end) of some of `tokens` tokens.
+// Multiplies columns [begin, end) of four rows by kTokens of the `tokens` tokens, and adds the products to `totals`.
 template <std::size_t kTokens, class Numbers, class Factors>
 HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const Factors& factors,
                           const Bytes (&rows)[4], const std::size_t (&groups)[4], std::size_t begin, std::size_t end,

@@ -11,7 +11,7 @@ struct NamedRow {
   StoredTypeRow row;
 };
 
-// The rows are in the order of Storage, which ends with blocks.
+// The rows are in the order of Storage. Its last value, `blocks`, has no row.
 constexpr std::array kTypes = {
     NamedRow{Storage::f32, {32, 0, 0, TileForm::three_parts, get_f32_kernels}},
     NamedRow{Storage::f16, {16, 0, 0, TileForm::two_parts, get_f16_kernels}},

@@ -24,8 +24,8 @@ void ConvertToTileIntegers(const InputPart&, KernelInput::Tiles&) {}
 // Sums of a block are exact (tile_layout.hpp).
 static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
-// Requires: part.tokens.first is a multiple of kTileTokens. If the last tile has fewer tokens than
-// kTileTokens, its other places have any numbers, which change no result.
+// Requires: part.tokens.first is a multiple of kTileTokens. If the last tile has fewer than kTileTokens tokens, its
+// other places get arbitrary numbers, which change no result.
 void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
   const TileLayout& layout = tiles.layout;
   alignas(64) std::int8_t upper[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};

@@ -27,7 +27,7 @@ inline constexpr std::size_t kBytesOfRow = 64;
 inline constexpr std::size_t kSumsOfRow = 16;  // float32 or int32
 inline constexpr std::size_t kTiles = 8;
 
-// Runs the instructions in ordinary code, for tests. Each thread has tiles of its own.
+// Emulates the instructions, for tests and to check a processor's first products. Each thread has tiles of its own.
 class PlainTiles {
  public:
   static void begin() {}
@@ -38,7 +38,7 @@ class PlainTiles {
   static void clear() {
     get_of_thread().tiles_[kTile].fill(std::byte{0});
   }
-  // The rows of memory are `stride` bytes apart, also in store().
+  // The rows in memory are `stride` bytes apart, also for store().
   template <int kTile>
   static void load(const void* from, std::size_t stride) {
     PlainTiles& unit = get_of_thread();
@@ -114,7 +114,7 @@ class PlainTiles {
 #if POISE_HAS_AMX
 
 // Runs the instructions on the processor. They are inline assembly, because the compiler's functions for them accept
-// only literal tile numbers, and do not declare that they read a whole configuration.
+// only literal tile numbers, and the one for LDTILECFG does not declare that it reads all 64 bytes of its input.
 class AmxTiles {
  public:
   POISE_AMX static void begin() {

@@ -19,7 +19,7 @@ inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 // Describes how the x of some tokens is laid out for the products with a matrix.
 struct TileLayout {
   std::size_t columns = 0;
-  std::size_t parts = 0;   // bfloat16 numbers whose sum is a number; 0: x is integers
+  std::size_t parts = 0;   // bfloat16 numbers whose sum stands for one number of x; 0: x is integers
   std::int32_t taken = 0;  // the number that is subtracted from each code, if x is integers
 
   bool operator==(const TileLayout&) const = default;
@@ -41,7 +41,7 @@ struct TileLayout {
   // Returns how many bytes a group of tokens has in a block. CodeFactors follow integers.
   std::size_t count_group_bytes(std::size_t b) const;
   // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
-  // all.
+  // all blocks together.
   std::size_t find_offset(std::size_t g, std::size_t b, std::size_t tokens) const {
     const std::size_t before = b == 0 ? 0 : b * count_groups(tokens) * count_group_bytes(0);
     if (b < blocks()) return before + g * count_group_bytes(b);
@@ -51,7 +51,7 @@ struct TileLayout {
 
 // Holds the factors of kTileTokens tokens in a block: a token's integers times its scale are its x.
 struct CodeFactors {
-  std::int32_t starts[kTileTokens];  // minus the number subtracted from codes, times the sum of the integers
+  std::int32_t starts[kTileTokens];  // -TileLayout::taken * the sum of the integers
   float scales[kTileTokens];
   float sums[kTileTokens];  // sums of the integers, times the scale
 };
@@ -65,8 +65,8 @@ inline std::size_t TileLayout::count_group_bytes(std::size_t b) const {
 TileLayout make_tile_layout(const StoredRows& matrix);
 
 // Decodes a part of rows and rounds the numbers to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an infinite
-// scale makes its numbers NaN. The codes, scales and mins of `part` are working memory. If part.count is not a multiple
-// of 32, the function also reads and writes up to the next multiple; those numbers are undefined.
+// scale makes its numbers infinite or NaN. The codes, scales and mins of `part` are working memory. If part.count is
+// not a multiple of 32, the function also reads and writes up to the next multiple; those numbers are undefined.
 void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                  std::size_t stride);
 

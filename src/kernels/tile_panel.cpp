@@ -32,7 +32,8 @@ struct Factors {
 
 // Sets part.mins to the numbers that codes of 0 stand for. A lane is a row.
 void PrepareFactors(const CodePart& part, const CodeForm& form) {
-  // Rounding to bfloat16 adds to the bits of a number and keeps the upper half. This NaN then stays NaN.
+  // Rounding to bfloat16 adds to the bits of a number and keeps the upper half. This NaN stays NaN then; some other NaN
+  // would not.
   const auto nan = hn::Set(Numbers(), std::numeric_limits<float>::quiet_NaN());
   const auto quiet = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Eq(number, number), number, nan); };
   const auto taken = hn::Set(Numbers(), static_cast<float>(-form.offset));
@@ -245,8 +246,7 @@ void StoreTilePairs(const std::uint16_t* first, const std::uint16_t* second, std
 #endif
 }
 
-// A lane is a token, also in ScaleSums().
-
+// Adds a vector of sums at a time. A lane is a token, also in ScaleSums().
 void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                  float* sums) {
   const Numbers numbers;

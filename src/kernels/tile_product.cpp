@@ -138,7 +138,7 @@ std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, 
   return added;
 }
 
-// Multiplies rows on the matrix unit. Each thread has one, and reuses its memory.
+// Multiplies rows on the matrix unit. Each thread has one object, and reuses its memory.
 class TiledRows {
  public:
   static TiledRows& get_of_thread() {

@@ -36,7 +36,7 @@ constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 
 template <class Unit, bool kWide>
 struct NumberTiles {
   const TileBlock& block;
-  std::size_t place = 0;  // where in x the first tokens begin
+  std::size_t place = 0;  // where in x the current tokens begin, in numbers
 
   template <bool kLower>
   POISE_AMX void load_weights(const std::uint16_t* weights, std::size_t column) const {
@@ -58,7 +58,7 @@ struct NumberTiles {
     Unit::template multiply_bfloat16<1, 5, 6>();
     if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
   }
-  // Multiplies x with weights that are already loaded.
+  // Multiplies x by the weights in tiles 4 and 5.
   POISE_AMX void multiply_loaded_weights(const std::uint16_t* x, std::size_t column) const {
     load_x<false>(x, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -69,7 +69,7 @@ struct NumberTiles {
       Unit::template multiply_bfloat16<3, 5, 7>();
     }
   }
-  // Multiplies weights with x that is already loaded.
+  // Multiplies weights by the x in tiles 6 and 7.
   POISE_AMX void multiply_loaded_x(const std::uint16_t* weights, std::size_t column) const {
     load_weights<false>(weights, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -110,7 +110,7 @@ struct NumberTiles {
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
-  // Adds the products of two parts of x with one or two parts of weights.
+  // Adds the products of two parts of x with one or two parts of weights, except the product of both second parts.
   POISE_AMX void add_two_parts() const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
       multiply(block.weights[0], block.x[1], i);
@@ -221,7 +221,8 @@ void sum_panels(const PanelTiles& panel, std::int32_t* sums) {
 
 #if POISE_HAS_AMX
 
-// Returns true if the processor has tiles and their products, and the system saves them on thread switches.
+// Returns true if the processor has tiles and the instructions that multiply them, and the system saves tiles on thread
+// switches.
 bool processor_has_tiles() {
   constexpr unsigned kXsaveEnabled = 1U << 27U;
   constexpr unsigned kTileState = 3U << 17U;  // bits of XCR0: shapes and contents of tiles
@@ -238,7 +239,8 @@ bool processor_has_tiles() {
          (palette.ecx & 0xffffU) == kRowsOfTile;
 }
 
-// Asks Linux to save the 8 KiB of tiles for this process (Documentation/arch/x86/xstate.rst). Returns true if it does.
+// Asks Linux to let this process use tiles, whose 8 KiB it then saves for each thread
+// (Documentation/arch/x86/xstate.rst). Returns true if Linux permits it.
 bool request_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileContents = 18;
@@ -289,7 +291,7 @@ bool are_first_numbers_right() {
   return true;
 }
 
-// Returns true if AmxTiles and PlainTiles have equal results for all bytes; bytes of codes have no sign.
+// Returns true if AmxTiles and PlainTiles have equal results for codes and x in which every value of a byte occurs.
 bool are_first_codes_right() {
   std::vector<std::uint8_t> codes(kTileRows * kFirstColumns);
   std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);

@@ -18,8 +18,8 @@
 // This holds for numbers between 1e-31 and 3e38, since numbers below float32's normal range count as zero. Sums are
 // float32, in an order that depends only on the columns. An infinity makes its sums infinite or NaN.
 //
-// Bytes are codes of weights, without a sign, and the two halves of x as integers of 15 bits and a sign: products and
-// sums are exact.
+// If bytes are multiplied, weights are codes without a sign, and x is integers of 15 bits and a sign, each in two
+// bytes. Products and sums are then exact.
 #pragma once
 
 #include <array>
@@ -34,9 +34,9 @@ enum class TileUnit : std::uint8_t {
   amx,
 };
 
-// Returns the unit for products of several tokens: amx if the processor has it, the system lets this process use it,
-// and its first products are right; else none. The system grants it permanently; signal stacks must then hold 8 KiB
-// more.
+// Returns the unit for products of several tokens. Unless choose_tile_unit() has chosen another, this is `amx` if the
+// processor has AMX, the system lets this process use it, and its first products are right; otherwise `none`. The
+// permission lasts as long as the process. With it, signal stacks must hold 8 KiB more.
 TileUnit get_tile_unit();
 // Lets tests choose the unit. Requires: get_tile_unit() has returned the unit before, if it is `amx`.
 void choose_tile_unit(TileUnit unit);
@@ -48,8 +48,8 @@ inline constexpr std::size_t kTileBytes = 64;    // bytes in a row of a tile
 inline constexpr std::size_t kMostTileParts = 3;
 inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // sums of kTileRows rows for kTileTokens tokens
 
-// Returns the distance, in numbers, from a row of a panel to the next: rows a power of two apart would share lines of
-// the cache.
+// Returns the distance, in numbers, from a row of a panel to the next. Rows a power of two apart would compete for the
+// same few sets of the cache.
 constexpr std::size_t find_tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
 // Prepares the unit for this thread, and releases it.
@@ -61,15 +61,16 @@ class TileScope {
   TileScope& operator=(const TileScope&) = delete;
 };
 
-// Refers to the parts of some numbers: an array for each, or null for a missing one. Arrays begin at cache lines: a
-// tile's row that crosses lines would be read twice.
+// Refers to the parts of some numbers: an array for each part, or null for a missing part. Arrays begin at cache lines,
+// because a row of a tile that crosses lines takes two reads.
 using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
-// Refers to a block of columns as bfloat16 parts: kTileRows rows of weights, and some groups of tokens.
+// Refers to a block of columns as bfloat16 parts: kTileRows rows of weights, and some groups of tokens. x has as many
+// parts as the weights; if these have one part, x may have two.
 struct TileBlock {
   TileParts weights = {};   // each [kTileRows, stride]
   std::size_t stride = 0;   // numbers
-  TileParts x = {};         // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
+  TileParts x = {};         // each [columns / 2, kTileTokens, 2]
   std::size_t groups = 1;   // groups of kTileTokens tokens
   std::size_t step = 0;     // numbers from the x of a group to that of the next
   std::size_t columns = 0;  // a multiple of kTileColumns
@@ -79,10 +80,10 @@ struct TileBlock {
   std::size_t group_step = kTileSums;
 };
 
-// Adds the products of a block to sums [groups, kTileRows, kTileTokens], at the steps of the block. Three parts have
-// six products for each number. These are summed for the block alone, the smallest first, so that rounding costs no
-// more than for numbers without parts. Requires: this thread has a TileScope; the steps are the default if three parts
-// are added to sums.
+// Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose places follow from row_step and
+// group_step. Three parts have six products for each pair of numbers. These are summed for the block alone, the
+// smallest first, so that sums are not rounded more than those of float32 numbers. Requires: this thread has a
+// TileScope; row_step and group_step are the default if three parts are added to sums.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 // Refers to a block of columns: codes of kTileRows rows, and the integers of one tile of tokens, split into upper and

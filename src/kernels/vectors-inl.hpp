@@ -1,4 +1,4 @@
-// Functions that most kernels use, compiled for each kind of processor.
+// Defines functions that most kernels use. Highway compiles them for each kind of processor.
 #if defined(POISE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_VECTORS
 #undef POISE_KERNELS_VECTORS
@@ -23,7 +23,7 @@ constexpr std::size_t kMaxLanes = hn::MaxLanes(Floats());
 
 HWY_INLINE auto Load(const float* from) { return hn::LoadU(Floats(), from); }
 
-// Returns the last `count` numbers, padded with zeros.
+// Returns the last `count` numbers of an array, padded with zeros to a vector.
 HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   HWY_ALIGN float buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, sizeof(float) * count);
@@ -63,8 +63,8 @@ class NextRows {
   std::size_t read_;
 };
 
-// Converts float16 numbers, given by their bits, to float32. Does not use Highway 1.0.3 on processors without the
-// instruction, because it would make infinities finite.
+// Converts float16 numbers, given by their bits, to float32. On processors without an instruction for it, does not use
+// PromoteTo() of Highway 1.0.3, which would make infinities finite.
 template <class D, class V>
 HWY_INLINE hn::Vec<D> ConvertHalves(D floats, V halves) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2

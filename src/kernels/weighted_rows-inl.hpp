@@ -74,7 +74,7 @@ struct FloatValues {
 };
 
 // Adds the weighted rows to the results of kCount queries: to kVectors vectors from column `at` on. `weights` and `out`
-// belong to the first query.
+// begin with the first of these queries.
 template <std::size_t kCount, std::size_t kVectors, typename Values>
 HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
                              std::size_t at, const BlockAhead& ahead, float* out) {

@@ -65,7 +65,7 @@ bool parse_day(DateText& fields) {
 bool parse_time(DateText& fields) {
   if (!fields.parse_two_digits(23) || !fields.skip_one_of(":") || !fields.parse_two_digits(59)) return false;
   if (fields.skip_one_of(":")) {
-    if (!fields.parse_two_digits(60)) return false;  // a leap second
+    if (!fields.parse_two_digits(60)) return false;  // 60: a leap second
     if (fields.skip_one_of(".,")) fields.skip_digits();
   }
   if (fields.skip_one_of("Zz") || !fields.skip_one_of("+-")) return true;

@@ -1,4 +1,4 @@
-// The limits of a model in any format. docs/limits.md lists them for users.
+// Defines the limits of a model in any format. docs/limits.md lists them for users.
 #pragma once
 
 #include <cstddef>

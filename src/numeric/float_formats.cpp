@@ -95,7 +95,7 @@ double find_smallest_normal(DType dtype) {
   switch (dtype) {
     case DType::f64: return std::numeric_limits<double>::min();
     case DType::f32: return static_cast<double>(std::numeric_limits<float>::min());
-    case DType::f8_e8m0: return 0;  // the numbers of this type are powers of two
+    case DType::f8_e8m0: return 0;  // this type has only powers of two, and none is subnormal
     default: return is_floating(dtype) ? std::ldexp(1, 1 - get_float_format(dtype).bias) : 0;
   }
 }

@@ -19,7 +19,7 @@ struct FloatFormat {
   int bias;
   enum class Specials : std::uint8_t {
     ieee,      // the largest exponent holds infinities and NaN
-    nan_only,  // only the code with all bits but the sign set is NaN
+    nan_only,  // NaN has all bits of exponent and mantissa set; there are no infinities
     fnuz,      // only "negative zero" is NaN
     none,
   } specials;

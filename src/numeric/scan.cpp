@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kBlock = 128;  // elements; a counter of one byte can hold their number
 
-// Counts bad elements, and finds the first one. Counts without branches, in counters as wide as a number (a complex
-// element has two), so that the compiler vectorizes the loop.
+// Counts bad elements, and finds the first one. The counting loop has no branches, and its counter is as wide as a
+// number (a complex element has two numbers), so that the compiler vectorizes it.
 template <typename Word, typename Counter = Word, typename IsBad>
 BadValues find_bad_elements(std::span<const std::byte> bytes, IsBad is_bad) {
   const std::size_t count = bytes.size() / sizeof(Word);
@@ -34,7 +34,6 @@ BadValues find_not_finite(std::span<const std::byte> bytes) {
   return find_bad_elements<Word>(bytes, [](Word word) { return (word & exponent) == exponent; });
 }
 
-// Finds bad complex elements: those whose real or imaginary part is bad.
 template <typename Word, Word exponent>
 BadValues find_not_finite_complex(std::span<const std::byte> bytes) {
   struct Complex {

@@ -25,7 +25,7 @@
 #define POISE_FLOAT_SUMS
 namespace poise {
 
-inline constexpr std::size_t kPrefetchedBytes = 1024;  // how far the loop prefetches
+inline constexpr std::size_t kPrefetchedBytes = 1024;  // how far ahead the loop prefetches
 
 // Holds sums over finite numbers.
 struct FloatSums {
@@ -40,7 +40,7 @@ struct SquareSum {
   float squares = 0;
 };
 
-// Adds one number to the summary and to the sums.
+// Adds one number to the summary and, if it is finite, to the sums. Does not collect it as a far number.
 inline void add_number(float number, float smallest_normal, FarNumbers& far, Summary& summary, FloatSums& sums) {
   if (std::isnan(number)) {
     ++summary.nans;
@@ -143,15 +143,17 @@ HWY_INLINE DoubleVec WidenUpper(FloatVec numbers) {
 
 HWY_INLINE double AddUp(DoubleVec sums) { return hn::GetLane(hn::SumOfLanes(kDoubles, sums)); }
 
-// Adds whole steps, and returns how many numbers these are. With kCentered, distances are from far.center, else from 0.
-// With kHasExtremes, the piece already has far numbers on both sides, so that no near number is an extreme. Most steps
-// need a single test: that no magnitude is below the smallest normal number, and no distance beyond the reach.
+// Adds the numbers of all whole steps, and returns the count of these numbers. With kCentered, distances are from
+// far.center, else from 0. With kHasExtremes, the piece already has far numbers on both sides, so that no near number
+// is an extreme. Most steps need a single test: that no magnitude is below the smallest normal number, and no distance
+// beyond the reach.
 template <typename StoredType, bool kCentered, bool kHasExtremes>
 HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float smallest_normal, FarNumbers& far,
                                 Summary& summary, FloatSums& total) {
   const auto center = hn::Set(kFloats, far.center);
   const auto wide_center = hn::Set(kDoubles, static_cast<double>(far.center));
-  const auto normal = hn::Set(kFloats, std::max(smallest_normal, std::numeric_limits<float>::denorm_min()));  // not 0
+  // This is above 0 even if `smallest_normal` is 0, so that count_small() gets every zero.
+  const auto normal = hn::Set(kFloats, std::max(smallest_normal, std::numeric_limits<float>::denorm_min()));
   const auto reach = hn::Set(kFloats, far.is_complete ? far.reach : std::numeric_limits<float>::max());
   auto least = hn::Set(kFloats, std::numeric_limits<float>::infinity());
   auto most = hn::Set(kFloats, -std::numeric_limits<float>::infinity());
@@ -254,7 +256,7 @@ std::size_t SummarizeF16(const std::byte* in, std::size_t count, float smallest_
 #endif
 }
 
-// Returns the sum of the squares of whole steps, and how many numbers these are.
+// Returns the sum of the squares of the numbers in all whole steps (two vectors), and the count of these numbers.
 template <typename StoredType>
 HWY_INLINE SquareSum SumSquares(const std::byte* in, std::size_t count) {
   FloatVec sum0 = hn::Zero(kFloats);

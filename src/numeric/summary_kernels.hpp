@@ -1,7 +1,7 @@
 // Summarizes numbers: counts, extremes, mean and standard deviation. The summaries of pieces can be merged.
 //
-// Sums are float64. For float32 numbers, each lane of a vector has its own sums of distances from a center, so that a
-// deviation that is small compared with the mean keeps its digits. Chan's formula merges the sums of pieces.
+// Sums are float64. Those of float32 numbers are sums of distances from FarNumbers::center: with a center near the
+// mean, a deviation that is small compared with the mean keeps its digits. Chan's formula merges the moments of pieces.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Moments {
   int exponent = 0;
 
   void merge(Moments other);
-  // Returns NaN if there are no numbers.
+  // Each function returns NaN if there are no numbers.
   double find_mean() const;
   double find_deviation() const;  // divides by the count
   double find_rms() const;
@@ -43,8 +43,8 @@ struct Summary {
 };
 
 // Collects the far numbers of a piece: finite numbers that are further than `reach` from `center`. Keeps at most `most`
-// of them. A good guess of `reach` makes all outliers far numbers. Once a piece has far numbers on both sides of the
-// center, its other numbers cannot be extremes.
+// of them. The caller guesses `reach` so that all outliers are far numbers. Once a piece has far numbers on both sides
+// of the center, its other numbers cannot be extremes.
 struct FarNumbers {
   float center = 0;  // also the center of the sums
   float reach = std::numeric_limits<float>::max();
@@ -86,7 +86,7 @@ LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 std::uint64_t count_outside(std::span<const float> numbers, double low, double high);
 std::uint64_t count_outside(std::span<const double> numbers, double low, double high);
 
-// Returns true for boolean, and for integer types whose every number float32 holds exactly.
+// Returns true for boolean, and for integer types of at most 16 bits: float32 holds all of their numbers exactly.
 bool is_small_integer(DType dtype);
 // Each function converts out.size() elements. Requires: an integer type or boolean; for float32, is_small_integer().
 void convert_integers(DType dtype, const std::byte* in, std::span<float> out);

@@ -50,11 +50,11 @@ Use find_use(std::string_view name) {
   return row == kUses.end() ? Use::other : row->use;
 }
 
-// These are the names of routers and of learned positions, which are small and sensitive to errors.
+// Names of routers and of learned positions have these endings. Both are small and sensitive to errors.
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
-// Names of other matrices that llama.cpp needs as numbers have these parts: those of norms, convolutions, decays over
+// Names of other matrices that llama-quantize leaves unquantized contain these texts: norms, convolutions, decays over
 // time, embeddings of images, ...
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
@@ -90,7 +90,8 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "mm.a.code_embd",
 });
 
-// Returns the value of a key that a GGUF file has for an architecture that Poise does not know; 0 if it has none.
+// Returns the value of the key ARCHITECTURE.KEY in a GGUF file whose architecture Poise does not know; 0 without such a
+// key.
 std::uint64_t read_number_in_file(const Model& model, std::string_view key) {
   const auto* number = model.attributes.get_if<std::uint64_t>(fmt::format("{}.{}", model.card.model_type, key));
   return number == nullptr ? 0 : *number;
@@ -120,8 +121,8 @@ bool is_weighty(std::int64_t layer, std::int64_t layers) {
 
 }  // namespace
 
-// Holds the types that a recipe chooses for uses of matrices; empty: the recipe's base type. `weighty` applies to
-// layers for which is_weighty() is true, `early` to the first layers.
+// Holds the types that a recipe chooses for uses of matrices. An empty name means the recipe's base type. `weighty`
+// applies to layers for which is_weighty() is true, `early` to the first layers.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};
@@ -190,7 +191,8 @@ std::span<const std::string_view> list_block_recipes() {
 }
 
 bool is_never_quantized(std::string_view name) {
-  // llama.cpp's own names of matrices end in weight; transformers' experts do not.
+  // llama-quantize quantizes only tensors whose names end in "weight". This rule is for llama.cpp's own names ("blk."):
+  // names of stacked experts in transformers lack the ending.
   if (name.starts_with("blk.") && !name.ends_with("weight")) return true;
   return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); }) ||
          std::ranges::any_of(kNeverParts,

@@ -1,4 +1,5 @@
-// Chooses the ggml block type for each matrix of a model by a recipe. Names and choices are those of llama-quantize.
+// Chooses the ggml block type for each matrix of a model by a recipe. Names and choices are those of llama-quantize; a
+// name that is also that of a block type gets ":mix" at its end.
 //
 // Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
 #pragma once
@@ -28,8 +29,8 @@ class BlockRecipe {
   // Throws bad_argument for unknown names, and unsupported if Poise cannot write the recipe's blocks.
   BlockRecipe(std::string_view name, const Model& model);
 
-  // Returns the type for a matrix of the model; the rows need not be whole blocks of it. `row_length` is the number of
-  // elements of the rows that become blocks. `has_importance` is true if there is an importance matrix.
+  // Returns the type for a matrix of the model, even if its rows are not whole blocks of this type. `row_length` is the
+  // number of elements of the rows that become blocks. `has_importance` is true if there is an importance matrix.
   const BlockType& choose_type(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:

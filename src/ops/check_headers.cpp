@@ -71,7 +71,7 @@ class RunCheck {
     check_rope_divisors(family.plan(make_config_view(model_)));
   }
 
-  // Adds a warning for each tensor of the family that does not hold numbers, because the computation multiplies by it.
+  // Adds a warning for each tensor of the family whose elements the computation cannot use: integers, for example.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
       const std::string name = find_table_name(family, tensor.name);

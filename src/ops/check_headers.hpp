@@ -24,7 +24,8 @@ struct FileClaim {
   BlobPtr bytes;  // the whole file
 };
 
-// Returns a claim for each file with a digest that holds such a part of a wanted tensor. The claims refer to the model.
+// Returns a claim for each file that has a digest and holds a part of a wanted tensor that only this digest covers. The
+// claims refer to the model.
 std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted);
 
 }  // namespace poise

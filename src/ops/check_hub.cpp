@@ -39,7 +39,7 @@ struct NamedFile {
   fs::path blob;  // where its bytes are
   std::string digest;
   BlobName kind = BlobName::sha256;
-  bool is_blob = true;    // true if the digest is its name
+  bool is_blob = true;    // true if the digest is the name of the blob
   SourcePtr source = {};  // null: `blob` is opened
   std::uint64_t size = 0;
   std::optional<Finding> finding = {};

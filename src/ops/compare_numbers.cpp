@@ -122,7 +122,7 @@ class Squares {
   double sum_ = 0;
 };
 
-// Accumulates elements and their differences.
+// Computes TensorDifference::Values from pairs of elements, one pair at a time.
 class Differences {
  public:
   Differences(double tolerance, const Run& a, const Run& b)

@@ -25,17 +25,19 @@ using SeeFloats = std::function<void(std::uint64_t first, std::span<const float>
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& advance, const SeeFloats& see = {});
 
-// Returns a function that receives the numbers of a tensor while diff() compares them, or an empty one. Several threads
-// call it.
+// Returns a function that receives the numbers of `a`, a tensor of the first model, and of its counterpart while diff()
+// compares them; an empty function if the caller does not need them. Several threads call an ObserveTensor.
 using ObserveTensor = std::function<SeeFloats(const Tensor& a)>;
 
-// Returns what diff() returns, and passes the numbers of tensors whose bytes differ to the functions of `observe`.
+// Returns what diff() returns, and passes the numbers of tensors whose bytes differ to the functions that `observe`
+// returns.
 DiffReport diff_observed(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe);
 
 // Compares as == does, but NaN equals NaN.
 bool is_same_number(float a, float b);
 
-// Compares as == does, but NaN equals NaN, and maps are equal if they have equal values under the same keys.
+// Compares as == does, but NaN equals NaN, and maps are equal if they have equal values under the same keys, in any
+// order.
 bool is_same_value(const Value& a, const Value& b);
 
 }  // namespace poise

@@ -91,7 +91,7 @@ struct Counted {
   std::shared_ptr<Tally<Loss>> tally;
 };
 
-// Replaces the blob in the tensor with one that counts its losses.
+// Replaces `counted.blob`, where a part of the tensor has it, with a blob that counts its losses.
 template <typename Loss>
 void replace_with_measured_blob(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {

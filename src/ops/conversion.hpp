@@ -41,7 +41,8 @@ class Tally {
   Loss total_;
 };
 
-// Makes a blob with the same bytes that adds each loss to `tally`, on the first read only.
+// Returns a blob with the same bytes that adds the losses to `tally` when it is read. Each loss counts once, even if
+// bytes are read several times.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 
@@ -59,16 +60,16 @@ class MeasuredLosses {
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };
 
-// Implements ConvertOptions::strict: throws the first warning as invalid_file; faults of severity error come first.
-// Returns if there are no warnings.
+// Implements ConvertOptions::strict: throws invalid_file with the message of the first finding of severity error, or
+// else of the first warning. Returns if there are no findings.
 void refuse_warnings(const std::vector<Finding>& warnings);
 
 // Holds the model that a conversion begins with.
 struct ConversionInput {
   MergedModel merged;
   std::vector<std::shared_ptr<const Model>> opened;  // models whose digests are checked
-  // Returns true for tensors of `opened` that the model is made of. Empty: `opened` is one model, and its tensors have
-  // the same names in `merged`.
+  // Returns true for tensors of `opened` whose digests are to be checked. Empty: `opened` is one model, whose tensors
+  // have the same names in `merged`, and the check covers those that the output uses.
   std::function<bool(const Tensor&)> is_used = {};
   // Makes checks that need more than headers, before anything is written. Empty: no checks.
   std::function<void(const Progress&)> check = {};

@@ -108,9 +108,9 @@ std::vector<const Model*> list_opened(const ConversionInput& input) {
   return models;
 }
 
-// Returns a check of the input's digests. It covers the tensors that the output uses: tensors that it has under their
-// old or new names, and tensors that others were made from. If `verify` is false, it covers none. `revised` has the new
-// names. Requires: `input` outlives the check.
+// Returns a check of the input's digests. The check covers the tensors that the output uses: those that the output
+// contains, perhaps under new names (`revised` has these), and those from which other tensors were made. If `verify` is
+// false, the check covers none. Requires: `input` outlives the check.
 DigestCheck make_digest_check(const ConversionInput& input, bool verify, const RevisedModel& revised,
                               const Transformed& made, const PreparedFile& file, const Communicator* ranks) {
   std::unordered_set<std::string_view> replaced;
@@ -213,7 +213,7 @@ ConversionInput open_with_delta(const std::shared_ptr<const Model>& base, const 
           .check = [base, delta](const Progress& progress) { require_base(*base, *delta, progress); }};
 }
 
-// Opens the input, unless a model is given. Applies a delta, then adapters: all other changes apply to the sums.
+// Opens the input, unless a model is given. Applies a delta, then adapters: all other changes apply to the result.
 ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
   check_vocab_and_merges(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
@@ -327,7 +327,7 @@ Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& o
 ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out(plan, nullptr, output, Clock::now()); }
 
 ConvertReport write(const Plan& plan, SavedOutput& output) {
-  // The file grows in the temporary directory.
+  // A stream's file grows in the temporary directory until commit(), so the file must fit there.
   return carry_out(plan, &output, fs::temp_directory_path() / output.name(), Clock::now());
 }
 

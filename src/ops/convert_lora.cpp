@@ -90,7 +90,7 @@ Model require_base(const fs::path& path, const ReadOptions& options) {
   return base;
 }
 
-// Returns why a matrix does not fit a base without tensors, by its configuration; std::nullopt if it may fit.
+// Returns why a matrix does not fit the configuration of a base without tensors; std::nullopt if the matrix may fit.
 std::optional<std::string> find_misfit(const AdaptedMatrix& matrix, const ConfigView& view, const Family& family) {
   const std::string name = find_table_name(family, matrix.name);
   const auto layer = family.tensors.split_layer_name(name);

@@ -1,5 +1,5 @@
-// The place where adapters and deltas are written: a path, or an output that the caller has opened, such as standard
-// output.
+// Declares Destination, the place where adapters and deltas are written: a path, or an output that the caller has
+// opened, such as standard output.
 #pragma once
 
 #include <filesystem>
@@ -35,7 +35,8 @@ class Destination {
   std::unique_ptr<SavedOutput> own_;
 };
 
-// Each function does the same as the public one of its name. Without a path, `format` of the options names the format.
+// Each function does the same as the public one of its name. Without a path, the format of an adapter follows from
+// `format` of the options alone.
 ExtractLoraReport extract_lora(const std::filesystem::path& base, const std::filesystem::path& tuned,
                                Destination destination, const ExtractLoraOptions& options);
 ConvertLoraReport convert_lora(const std::filesystem::path& adapter, Destination destination,

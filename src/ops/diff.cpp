@@ -36,7 +36,7 @@
 namespace poise {
 namespace {
 
-// Returns a value as text. JSON would turn infinities into null, and bytes into text.
+// Returns a value as text. JSON alone would turn infinities and NaN into null, and would write bytes like a string.
 std::string format_field(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
@@ -121,8 +121,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                    fmt::format("{} of {}", different, right.size())});
 }
 
-// Returns a text that is equal for types with the same meaning: versions of zTensor spell an unknown type over bytes in
-// two ways.
+// Returns the same text for types that mean the same. Versions of zTensor spell a type that Poise does not know in two
+// ways.
 std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = find_layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
@@ -145,7 +145,7 @@ std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
-// Returns true if layout, element type and shape are equal, in any spelling.
+// Returns true if layout, types of the parts and shape are equal, however the files spell the types.
 bool have_same_kind(const Tensor& a, const Tensor& b) {
   return describe_kind(a, find_type_meaning) == describe_kind(b, find_type_meaning);
 }
@@ -163,7 +163,7 @@ std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor&
   return {describe_kind(a, format_type), describe_kind(b, format_type)};
 }
 
-// Returns true if all parts are equal, except the one with the role `but`.
+// Returns true if all parts are equal. Ignores the part with the role `but`.
 bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
@@ -206,7 +206,7 @@ std::optional<TensorDifference> compare_pair(const Tensor& a, const Tensor& b, c
   if (have_numbers) values = compare_numbers(a, b, options.tolerance, advance, observe ? observe(a) : SeeFloats());
   const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || have_same_parts(a, b, "data");
   if ((is_same_kind || options.values) && values && values->different == 0 && same_beside_data) {
-    // Other layouts can hold the same numbers in several ways.
+    // A layout other than dense can hold the same numbers in several ways, which count as equal bytes here.
     const bool may_vary = is_same_kind && a.layout != Layout::dense;
     equality = values->max_absolute > 0 ? Equality::tolerance : may_vary ? Equality::bytes : Equality::numbers;
     return std::nullopt;
@@ -218,7 +218,7 @@ std::optional<TensorDifference> compare_pair(const Tensor& a, const Tensor& b, c
   return TensorDifference{a.name, what, std::move(in_a), std::move(in_b), values};
 }
 
-// Compares attributes, except those that describe an equal scheme.
+// Compares attributes, except those that describe a scheme (LayoutType::same_scheme) that both tensors have.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
   const LayoutType* const layout = find_common_layout(a, b);
   const bool one_scheme = layout != nullptr && layout->is_scheme_attribute != nullptr && have_same_scheme(a, b);
@@ -270,7 +270,7 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
   return selected;
 }
 
-// Holds the result of comparing one tensor.
+// Holds the result of one comparison, which ranks send to each other.
 struct Compared {
   std::optional<TensorDifference> difference;
   Equality equality = Equality::none;
@@ -309,7 +309,7 @@ Compared read_compared(std::string_view& message) {
   return compared;
 }
 
-// Sends each rank the results of the others. `dealt` has the rank of each tensor.
+// Sends each rank the results of the others. dealt[i] is the rank that has compared tensor i.
 void gather_compared(std::vector<Compared>& found, const std::vector<std::size_t>& dealt, Communicator& ranks) {
   std::string own;
   for (std::size_t i = 0; i < found.size(); ++i) {

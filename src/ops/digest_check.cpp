@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Checks the digest of one item.
+// Checks the digest of one item while a Scan reads its bytes.
 class DigestCheck::ItemCheck final : public Visitor {
  public:
   static Visit make_visit(DigestCheck& all, std::size_t index) {
@@ -37,7 +37,7 @@ class DigestCheck::ItemCheck final : public Visitor {
   }
 
   void fail(const Error& error) override {
-    // Data that are missing or of an unknown kind fail for other readers, too, and these report it.
+    // The other code, which reads the same bytes, reports data that are missing or that Poise does not support.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
     all_.record_failure(index_,
                         Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].describe(), error.message()),

@@ -1,7 +1,7 @@
 // DigestCheck checks a file's digests on all threads, while other code works on the same bytes.
 //
-// It reads in file order, a batch ahead of the other code, so that the disk reads each byte once. Each thread needs
-// memory for one chunk.
+// It reads in batches, in file order, and one batch ahead of the other code, which then finds the bytes in the page
+// cache. Each thread needs memory for one chunk.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class DigestCheck {
  public:
   using Wanted = std::function<bool(const Tensor&)>;
 
-  // Lists the digests to check: those of wanted tensors in the models' files, or the share of this rank if there are
-  // several. `ranks` may be null. Requires: the models outlive this.
+  // Lists the digests to check: those of wanted tensors in the models' files. If `ranks` is not null, lists only the
+  // share of this rank. Requires: the models outlive this.
   DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks = nullptr);
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;
@@ -64,7 +64,7 @@ class DigestCheck {
   // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io if a file has changed since the
   // constructor; and what reading throws.
   void finish();
-  // Waits for the started batch. Throws as finish() does.
+  // Waits for the batch that was started last. Throws for a wrong digest, and what reading throws.
   void finish_batch();
 
   struct Item {
@@ -103,7 +103,7 @@ class DigestCheck {
   std::size_t failed_item_ = 0;
   std::optional<Error> failure_;
   std::deque<Batch> batches_;
-  std::size_t started_ = 0;  // the number of batches; the last one may be running
+  std::size_t started_ = 0;  // the number of started batches; the last of them may be running
 };
 
 }  // namespace poise

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// Returns the message of an error, with the name of the attribute instead of the file.
+// Returns the message of an error, preceded by the attribute's key if the error names one ("FILE: KEY" as its path).
 std::string format_read_error(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
@@ -47,7 +47,7 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
 }
 
 // Returns a sentence about the first special token that the vocabulary would lose; empty if it keeps all. Unless
-// `may_change`, other ids count as lost, too: if an id is deleted, readers of GGUF use a default.
+// `may_change`, a token whose id changes counts, too: if the key of an id is deleted, readers of GGUF use a default.
 std::string describe_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
@@ -74,7 +74,7 @@ std::vector<std::string> list_errors(const Model& model, const std::filesystem::
   return errors;
 }
 
-// Returns a sentence about the first hyperparameter that would change, as deleting its key can do; empty if none would.
+// Returns a sentence about the first hyperparameter that would change because its key is deleted; empty if none would.
 std::string describe_changed_hyperparameter(const Model& before, const Model& after) {
   if (!before.config || !after.config || *before.config == *after.config) return {};
   const Attributes was = config_to_attributes(*before.config, before.card.model_type);
@@ -111,7 +111,8 @@ struct ReadyEdit {
   std::unique_ptr<PreparedEdit> prepared;
 };
 
-// Checks the whole structure, and what the changes break, before anything changes.
+// Reads the model and prepares the edit, without changing the file. Throws bad_argument if Poise could not read the
+// edited model, or, unless `force` is set, if the changes would harm it.
 ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges& changes) {
   ReadyEdit ready{open_with_format(open_input(path, {}), {}), nullptr};
   const Opened& opened = ready.opened;
@@ -134,7 +135,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// Throws bad_argument unless the copy is next to the other files of the model, which the copy refers to.
+// Throws bad_argument if the copy would refer to other files of the model from another directory than theirs.
 void require_same_directory(const Opened& opened, const std::filesystem::path& output) {
   const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;

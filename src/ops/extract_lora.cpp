@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostRank = 1 << 16;  // Poise reads no larger one from PEFT's configuration
+constexpr std::uint64_t kMostRank = 1 << 16;  // the largest rank that Poise reads from PEFT's configuration
 constexpr std::string_view kWeight = ".weight";
 
 struct ChangedMatrix {
@@ -341,7 +341,7 @@ class Extraction {
   Adapter adapter_;
   ExtractLoraReport report_;
   std::vector<ChangedMatrix> changed_;
-  std::vector<std::string> other_;  // tensors that differ and are not matrices of numbers
+  std::vector<std::string> other_;  // tensors that differ and are not floating-point matrices named *.weight
   std::vector<std::string> only_in_base_;
   std::vector<std::string> only_in_tuned_;
 };

@@ -22,8 +22,8 @@
 namespace poise {
 namespace {
 
-// Names a part, or a whole file that holds parts. If the model's files have a digest of it, the digest must be right,
-// so that damaged bytes get no hash.
+// Refers to a part, or to a whole file that holds parts. If the model's files have a digest of the item, hashing checks
+// this digest, so that damaged bytes get no hash.
 struct Item {
   const Tensor* tensor;
   const Part* part;

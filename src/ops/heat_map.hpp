@@ -29,8 +29,8 @@ struct CellSums {
 // Divides the elements of a tensor into the cells of a heat map.
 class CellGrid {
  public:
-  // Divides the matrix into up to `side` * `side` cells, and a vector into up to side * 4. Makes no cells for a tensor
-  // without dimensions or elements or with more than 2^62 / `side` elements, or if `side` is 0.
+  // Divides the matrix into up to side * side cells, and a vector into up to side * 4. Makes no cells if the tensor has
+  // no dimensions, no elements, or at least 2^62 / side elements, or if `side` is 0.
   CellGrid(const Shape& shape, std::size_t side);
 
   bool empty() const { return columns_ == 0; }
@@ -58,7 +58,7 @@ class CellGrid {
     }
   }
 
-  // Adds sums of some cells to those of all, which may be empty.
+  // Adds `part` to `all`, the sums of all cells. `all` may be empty.
   void merge(const CellSums& part, std::vector<double>& all) const;
   HeatMap make_map(const std::vector<double>& squares) const;
 

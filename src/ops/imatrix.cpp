@@ -20,7 +20,8 @@
 namespace poise {
 namespace {
 
-// Throws bad_argument unless both entries have sums of the same columns and experts.
+// Throws bad_argument unless both entries have the same number of sums and the same number of counts. A single count,
+// as in older files, fits any number of counts.
 void require_same_sizes(const std::string& name, const ImatrixEntry& a, const ImatrixEntry& b) {
   if (a.sums.size() != b.sums.size()) {
     throw Error(ErrorKind::bad_argument, fmt::format("imatrix: {}: {} sums in one file, and {} in the other: they "

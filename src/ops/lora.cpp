@@ -42,8 +42,8 @@ class Merging {
     if (tied_ != nullptr && adapter_.keeps_ties && !changes_embedding()) output_name_ = tied_->name;
   }
 
-  // Returns the merged model. Adds the types of the changed tensors to `types`, unless an earlier adapter has added
-  // them.
+  // Returns the merged model. Adds the types that MergedModel::types describes to `types`, unless an earlier adapter
+  // has added them.
   Model merge(MergedTypes& types) {
     for (const Tensor& tensor : adapter_.whole) replace_tensor(tensor);
     std::vector<std::pair<const AdaptedMatrix*, Target>> targets;
@@ -113,8 +113,9 @@ class Merging {
     return std::nullopt;
   }
 
-  // Returns the matrix that the adapter's change is added to: the adapter's copy, if it has one, because PEFT may save
-  // embedding and output matrix with an adapter; otherwise the model's. A tied model has one matrix for both.
+  // Returns the matrix to which the adapter's change is added: the adapter's copy if it has one, otherwise the model's.
+  // (PEFT may save the embedding and the output matrix with an adapter.) For the output matrix of a tied model, it is
+  // the adapter's copy of the embedding if the adapter has thin matrices for the embedding, too.
   const Tensor& find_base(const Target& target) const {
     const auto found = whole_.find(target.name);
     if (found != whole_.end()) return found->second;
@@ -194,7 +195,7 @@ class Merging {
   const Model& base_;
   const Family& family_;
   const Tensor* tied_ = nullptr;  // the embedding of a model that has no output matrix of its own
-  std::string_view output_name_;  // the name of the output matrix, or of the tensor that stands for it
+  std::string_view output_name_;  // the output matrix's name; the embedding's if the two change together
   Model file_;
   double scale_;
   Adapter adapter_;
@@ -222,7 +223,7 @@ Adapter require_adapter(const Model& file, const Model& base) {
 }
 
 void require_adapter_format(const Format& format) {
-  // Formats without attributes cannot keep adapter_config; directories have it as a file.
+  // Formats with `edit` have attributes, which can hold adapter_config; directories have it as a file.
   if (format.edit != nullptr || choose_adapter_form(format).format == format.info.name) return;
   throw Error(
       ErrorKind::unsupported,

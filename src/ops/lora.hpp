@@ -14,19 +14,19 @@
 namespace poise {
 
 // Returns the adapter in a file, with the names of `base`. Errors of the file stay in Adapter::faults, for the
-// caller to throw. Throws invalid_file for a file that is not an adapter, and unsupported, listing the settings that
-// Poise does not support.
+// caller to throw. Throws invalid_file for a file that is not an adapter, and unsupported for settings that Poise
+// does not support, with a list of them.
 Adapter require_adapter(const Model& file, const Model& base);
 
-// Maps each tensor that adapters change to the type in which the model stores it, as describe_stored_type() spells it:
+// Maps names of changed tensors to the types in which the model stores these, as describe_stored_type() spells them:
 // "bf16", "q4_k".
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
-// Throws unsupported unless files of this format keep the description without which no program can read an adapter.
+// Throws unsupported if files of this format cannot hold an adapter's description, which all readers of adapters need.
 void require_adapter_format(const Format& format);
 
 struct MergedModel {
-  // The merged model. Changed matrices are float32 sums, or float64 if the model has float64.
+  // The merged model. Changed matrices are float32. Those that adapters change are float64 if they were dense float64.
   std::shared_ptr<const Model> model;
   MergedTypes types;  // the types of changed matrices, and of quantized ones that an adapter stores whole
 };

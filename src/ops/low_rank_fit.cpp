@@ -19,14 +19,15 @@ namespace {
 
 using Columns = Eigen::MatrixXd;  // a column for each vector
 
-constexpr std::size_t kBlockElements = 1 << 20;  // elements of a block; each thread holds a block in memory
+constexpr std::size_t kBlockElements = 1 << 20;  // elements of a block; memory holds up to 2 blocks per thread + 1
 constexpr std::size_t kMostRows = 256;           // rows of a block
-constexpr std::size_t kPiece = 256;              // products that are added as float32, before they are added as float64
-constexpr std::uint64_t kMoreVectors = 8;        // vectors beyond the rank, at least, which improve the fit
+constexpr std::size_t kPiece = 256;              // products in a float32 sum; these sums are added up as float64
+constexpr std::uint64_t kMoreVectors = 8;        // vectors beyond the rank (oversampling), which improve the fit
 constexpr std::uint64_t kSeed = 52;
-constexpr int kMostExponent = std::numeric_limits<float>::max_exponent - 1;  // of a power of two that float32 holds
+constexpr int kMostExponent = std::numeric_limits<float>::max_exponent - 1;  // of float32's largest power of 2
 
-// Holds a thin matrix in the form that add_strips() reads, cut into pieces of rows: [strips, piece, kStrip] each.
+// Holds a thin matrix in the form that add_strips() reads: cut into pieces of up to kPiece rows, each of the shape
+// [strips, rows, kStrip].
 class Pieces {
  public:
   explicit Pieces(const Columns& matrix)
@@ -60,8 +61,8 @@ struct Block {
   std::uint64_t first = 0;
   std::size_t count = 0;
   std::vector<float> numbers;     // [count, columns]
-  std::vector<float> products;    // [count, width]: times the thin matrix
-  std::vector<float> transposed;  // [columns, width]: the transposed rows times the products
+  std::vector<float> products;    // [count, width]: `numbers` times the thin matrix
+  std::vector<float> transposed;  // [columns, width]: the transposed `numbers` times `products`
 };
 
 class Fitting {
@@ -142,7 +143,7 @@ class Fitting {
         });
   }
 
-  // Returns the matrix times the scale and the vectors.
+  // Returns scale * A * vectors, where A is the matrix.
   Columns multiply(const Columns& vectors) const {
     const Pieces pieces(vectors);
     Columns result(static_cast<Eigen::Index>(matrix_.rows), vectors.cols());
@@ -157,7 +158,7 @@ class Fitting {
     return result;
   }
 
-  // Returns the transposed matrix times the matrix times the vectors, in one pass.
+  // Returns scale^2 * (transposed A) * A * vectors, in one pass over the matrix A.
   Columns multiply_twice(const Columns& vectors) const {
     const Pieces pieces(vectors);
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> sums =
@@ -225,7 +226,8 @@ class Fitting {
   const ReadMatrix& matrix_;
   std::size_t columns_;
   std::size_t block_rows_;
-  // A power of two that scales the largest element to 1 to 2, or to less if it is subnormal, so that squares are not 0.
+  // A power of two that scales the largest element to [1, 2), so that squares do not become 0. An element below 2^-127
+  // stays below 1.
   double scale_;
   Eigen::Index vectors_ = 0;
 };

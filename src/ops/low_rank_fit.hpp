@@ -36,8 +36,8 @@ struct LowRankFit {
   double captured = 1;       // the share of sum_of_squares that the product has
 };
 
-// Needs memory for both thin matrices, and for a few rows on each thread. Throws what reading throws. Requires:
-// finite elements that are not all 0; 1 <= rank <= min(rows, columns).
+// Needs memory for a few thin matrices, and for up to two blocks of at most 256 rows per thread. Throws what reading
+// throws. Requires: finite elements that are not all 0; 1 <= rank <= min(rows, columns).
 LowRankFit fit_low_rank(const ReadMatrix& matrix, std::uint64_t rank);
 
 }  // namespace poise

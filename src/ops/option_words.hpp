@@ -10,8 +10,8 @@
 
 namespace poise {
 
-// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. "auto" sets an empty budget, whose fields other
-// options set. Returns false if the text is not one of these.
+// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in upper or lower case. "auto" sets an empty budget, whose
+// fields other options set. Returns false if the text is not one of these.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 // Returns the texts that set_quantization() accepts, as a phrase for help and messages.
 std::string format_quantization_choices();
@@ -21,7 +21,7 @@ std::vector<std::string> list_quantization_names();
 std::string format_code_types();
 
 // Parses a floating-point type to which tensors are cast, by Poise's name or those of NumPy and PyTorch: "f16", "fp16",
-// "float16", "half", ..., in either case.
+// "float16", "half", ..., in upper or lower case.
 std::optional<DType> parse_cast_type(std::string_view text);
 
 // Parses a type for ConvertOptions::Keep: a type of codes, or one that parse_cast_type() accepts; not a recipe.

@@ -91,7 +91,8 @@ class RankedOutput::File final : public Sink {
     flush_buffer();
     if (has_written_ && ::fsync(fd_) != 0) throw_system_error("write", path_);
   }
-  // Sets the length of the file to the bytes written, because padding at its end is not written.
+  // Sets the length of the file to position(): the random length that open() has set may be greater, and padding at the
+  // end is not written.
   void set_length() const {
     if (::ftruncate(fd_, static_cast<::off_t>(position())) != 0) throw_system_error("write", path_);
   }
@@ -135,7 +136,7 @@ class RankedOutput::File final : public Sink {
   }
 
   RankedOutput& all_;
-  AtomicFile* own_;  // the file, which rank 0 alone has
+  AtomicFile* own_;  // null on ranks other than 0
   FileDescriptor opened_;
   std::string path_;
   int fd_;

@@ -1,9 +1,9 @@
 // RankedOutput lets several ranks write files together, on a file system that all of them see.
 //
-// All ranks run the same writer. All have the same position in each file. Each writes only its parts at their places;
-// rank 0 writes everything else, and makes the files appear when all ranks are done. A rank that dies before that
-// leaves no output. If the ranks are processes of one machine, the files have no names until then. Otherwise they have
-// hidden names; the next save by ranks to the same target removes leftovers.
+// All ranks run the same writer. All have the same position in each file. Each rank writes only its parts at their
+// places; rank 0 writes everything else, and makes the files appear when all ranks are done. If a rank dies earlier, no
+// output appears. If the ranks are processes of one machine, the files have no names until they appear. Otherwise they
+// have hidden names; if rank 0 is killed, the next save by ranks to the same target removes these files.
 #pragma once
 
 #include <deque>
@@ -21,13 +21,14 @@ namespace poise {
 
 class RankedOutput final : public SavedOutput {
  public:
-  // `own` is the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes` is about the size of all
-  // parts: the ranks divide the parts by it. If `has_names`, the files have hidden names in any case. All ranks call
+  // `own` is the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes` is the approximate size of
+  // all parts, which the ranks share equally. If `has_names`, the files have hidden names in any case. All ranks call
   // this together.
   RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
   ~RankedOutput() override;
 
-  // All ranks open the same files. Each function throws io on all ranks if one of them does not see the file.
+  // All ranks open the same files together. The next three functions throw io on all ranks if one rank does not see the
+  // file.
   Sink& main() override;
   Sink& open_main(const std::string& name) override;
   Sink& open_sibling(const std::string& name) override;

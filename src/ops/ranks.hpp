@@ -24,9 +24,9 @@ namespace poise {
 
 ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
 
-// Each rank writes its share of the tensors at its places in the same files, on a file system that all ranks see. One
-// rank would write the same bytes. If a writer cannot divide the output, for example compressed parts, rank 0 writes
-// it, and the others only compute it.
+// Each rank writes its share of the tensors to the same files, on a file system that all ranks see. The files have the
+// same bytes as those of a single rank. If a writer cannot divide the output, for example compressed parts, rank 0
+// writes all of it, and the other ranks compute it without writing.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options, Communicator& ranks);
 
@@ -34,7 +34,7 @@ DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Comm
 
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks);
 
-// Only the first rank checks caches of the Hub, checksums, unused bytes and code.
+// Only rank 0 checks caches of the Hub, checksums, unused bytes and code, so only its report has these findings.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
                     Communicator& ranks);
 

@@ -19,7 +19,7 @@ struct CheckedValues {
   ValueRules rules;
 };
 
-// Identifies a sparse tensor's indices and rules: a check of its indices depends only on these.
+// Identifies everything on which a check of a sparse tensor's indices depends.
 struct CheckedIndices {
   // Requires: the blobs of all parts have places in files.
   explicit CheckedIndices(const Tensor& tensor)
@@ -119,7 +119,8 @@ Error add_tensor_and_part(const Error& error, const std::vector<const Model*>& m
   return error;
 }
 
-// Returns the place of the part that the message names after the tensor, or of the tensor's first part.
+// Returns the place of the part with whose role `problem` begins, or else of the tensor's first part that has a place.
+// `problem` is the message of an error, after the tensor's name.
 std::optional<Stored> find_place_in(const Tensor& tensor, std::string_view problem) {
   std::optional<Stored> first;
   for (const Part& part : tensor.parts) {

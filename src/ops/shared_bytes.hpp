@@ -18,7 +18,7 @@
 namespace poise {
 
 // Identifies the decoded bytes of a part and its digest in the file: a digest check of the part depends only on these.
-// Refers to the part.
+// Requires: the part outlives this.
 struct DigestedBytes {
   // Requires: the part's blob has a place in a file.
   explicit DigestedBytes(const Part& part);
@@ -65,8 +65,8 @@ SameBefore find_first_with_same_values(const std::vector<PartRef>& parts);
 // Finds sparse tensors with the same indices under the same rules; their values may differ.
 SameBefore find_first_with_same_indices(const Model& model);
 
-// These functions add tensor, part and place to errors: a decoder knows only the place in a file; casts and codes know
-// only the tensor.
+// The functions below add tensor, part and place to errors. An error of a decoder has only the place in a file. An
+// error of a cast or a quantization has only the tensor.
 
 // Returns the error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the
 // models and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors

@@ -1,9 +1,11 @@
-// Computes statistics: reads tensors in pieces of whole rows on all processors, and adds the pieces up in order.
+// Computes statistics: reads tensors in pieces on all processors, and adds the pieces up in order. A piece has whole
+// rows, or a part of a long row.
 //
-// Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses both from its first
-// numbers, and collects numbers that are far from the guessed mean: fewer than one of a hundred in most models. A piece
-// is read again if its extremes are outliers, but its guess was too large or it has too many far numbers; if a tensor
-// can only be read from front to back, all of it is.
+// Outliers depend on the tensor's mean and standard deviation, which are known only at the end. So each piece guesses
+// both from its first block, and collects numbers that are far from the guessed mean: fewer than one of a hundred in
+// most models. Outliers are counted among the collected numbers. A piece with outliers is read again if it did not
+// collect all of them: its guess of the deviation was too large, it has too many far numbers, or its numbers are
+// float64. If a tensor can be read only from front to back, the whole tensor is read again.
 #include <poise/statistics.hpp>
 
 #include <algorithm>
@@ -35,10 +37,11 @@ constexpr float kFarDeviations = 4;                  // standard deviations of t
 constexpr float kNearZero = 0.25F;                   // standard deviations
 constexpr double kOutlierDeviations = 6;             // standard deviations of the tensor
 constexpr double kHistogramDeviations = 4;
-constexpr std::uint64_t kSample = 1 << 14;  // elements for the histogram, or up to twice that many
+constexpr std::uint64_t kSample = 1 << 14;  // elements; the sample of a large tensor has 2/3 to 2 times this number
 constexpr std::uint64_t kShortRow = 256;    // elements; shorter rows are summed up together
 
-// Returns the step between the elements of the sample. It is odd, so that rows of even length show all columns.
+// Returns the step between the elements of the sample. The step is odd, so that the sample has elements of all columns
+// even if the row length is a power of two.
 std::uint64_t compute_sample_step(std::uint64_t elements) {
   return elements < 2 * kSample ? 1 : (elements / kSample) | 1;
 }
@@ -89,8 +92,8 @@ struct Work {
     return std::min(count, begin + kMostInPiece / row_length * row_length);
   }
   bool has_long_rows() const { return row_length > kMostInPiece; }
-  // Returns true if one thread reads all pieces, because a compressed stream, or the places of stored values, can only
-  // be read in order.
+  // Returns true if one thread reads all pieces, because a compressed stream can only be read in order, or because
+  // find_largest_sparse_row() needs the whole tensor.
   bool must_read_in_order() const { return stored_values || !elements->is_seekable(); }
 
   // Returns the number of the tensor's bytes that the progress counts for the elements before this one.
@@ -101,9 +104,10 @@ struct Work {
   }
 };
 
-// Calls use(block, first) for the elements of [begin, end), in blocks that fit the first-level cache. A block is a part
-// of one row, or several whole short rows. Calls use_stored(bytes, first) before, with no bytes unless the elements are
-// mapped; calls use() only if it returns false.
+// Divides the elements of [begin, end) into blocks that fit the first-level cache. A block is a part of one row, or
+// several whole short rows. For each block, calls use_stored(bytes, first) with the stored bytes of mapped f16 or bf16
+// elements, or with no bytes for other elements. If use_stored() returns false, reads the block and calls
+// use(block, first).
 template <typename Number, typename Use, typename UseStored>
 void read_blocks(const Work& work, std::uint64_t begin, std::uint64_t end, BlobStream* stream, const Use& use,
                  const UseStored& use_stored) {
@@ -144,7 +148,8 @@ class PieceSums {
     if (has_short_rows()) add_short_rows(block, first / work_.row_length);
   }
 
-  // Adds numbers as they are stored. Returns false if they must be converted to numbers first.
+  // Adds f16 or bf16 numbers in their stored form. Returns false, without adding them, if the caller must call add()
+  // instead.
   bool add_stored_numbers(std::span<const std::byte> stored, std::uint64_t first) {
     const TensorElements& elements = *work_.elements;
     if (stored.empty() || has_short_rows() || first == piece_.begin) return false;
@@ -254,7 +259,7 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
   const std::uint64_t length = tensor.elements() / tensor.shape[0];
   std::optional<TensorStatistics::Channel> largest;
   std::vector<double> row;
-  std::uint64_t first_unseen = 0;  // the first row that has not been seen
+  std::uint64_t first_unseen = 0;  // the row after the last one with stored elements
   for (std::size_t i = 0; i < entries.size(); ++i) {
     row.push_back(values[static_cast<std::size_t>(entries[i].place)]);
     const std::uint64_t index = entries[i].cell / length;
@@ -297,8 +302,8 @@ struct Sums {
   }
 };
 
-// Counts the numbers of the sample in the bins of a histogram. `zeros` is the number of a sparse tensor's zeros, which
-// the sample lacks.
+// Sets the range of a histogram, and counts the numbers of the sample in its bins. Then counts `zeros` zeros: a sample
+// of those that a sparse tensor does not store.
 template <typename Counts>
 void count_sample(const TensorStatistics& result, const std::vector<double>& sample, std::uint64_t zeros,
                   Counts& histogram) {
@@ -392,7 +397,7 @@ class Statistics {
  public:
   using FindSide = std::function<std::size_t(const Tensor&)>;
 
-  // Makes details only if there is `find_side`. `ranks` is null for a single rank.
+  // Makes details only if `find_side` is not empty. `ranks` is null for a single rank.
   Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress, Communicator* ranks,
              FindSide find_side = {})
       : ranks_(ranks), find_side_(std::move(find_side)) {
@@ -539,11 +544,12 @@ class Statistics {
   std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
-  // These members belong to begin_item(): the next tensor, its work, and the place in it.
+  // Only begin_item() uses these members: the index of the next tensor in waiting_, the work of the current tensor, and
+  // the beginning of its next item.
   std::size_t next_ = 0;
   std::shared_ptr<Work> work_;
   std::uint64_t at_ = 0;
-  // This member belongs to add_item(): the sums of the current tensor.
+  // Only add_item() uses this member: the sums of the tensor whose items it adds.
   std::optional<Sums> sums_;
   std::vector<Recount> recounts_;
 };

@@ -32,8 +32,8 @@ struct DetailedStatistics {
   std::vector<TensorDetails> details;  // one for each tensor
 };
 
-// Computes what compute_statistics() computes, for some tensors of a model. `find_side` returns the side of a tensor's
-// map in cells; 0: no map.
+// Computes the statistics and the details of some tensors of a model. `find_side` returns the side of a tensor's map in
+// cells; 0: no map. Throws what reading the blobs throws, and cancelled.
 DetailedStatistics compute_details(const Model& model, const std::vector<const Tensor*>& tensors,
                                    const std::function<std::size_t(const Tensor&)>& find_side,
                                    const Progress& progress);

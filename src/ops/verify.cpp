@@ -108,8 +108,8 @@ class FileCheck final : public Visitor {
   Meter& meter_;
 };
 
-// Checks every part of a model, then every tensor. Checks parts and tensors that share their bytes only once. Also
-// reads files that have a digest as a whole.
+// Checks every part of a model, then every tensor, and the digests of whole files. Checks equal parts (same_part_) and
+// equal sparse indices (same_indices_) only once.
 class ModelCheck {
  public:
   // `hooks` is null if there are none, `ranks` for a single rank. Requires: one of them is null.
@@ -352,9 +352,9 @@ class ModelCheck {
   SameBefore same_part_;     // the earlier part with the same outcome
   SameBefore same_indices_;  // the earlier tensor with the same indices
   std::vector<TensorItem> tensors_;
-  std::vector<std::size_t> own_;   // parts that share no bytes with an earlier one
+  std::vector<std::size_t> own_;   // parts without an entry in same_part_
   std::vector<FileItem> files_;    // files with a digest that can be computed
-  std::vector<std::size_t> read_;  // indices of the parts that this rank reads, in own_, and then in files_
+  std::vector<std::size_t> read_;  // the items of this rank: indices in own_, then own_.size() + indices in files_
   std::vector<Finding> file_findings_;
   std::uint64_t bytes_ = 0;           // the bytes of the parts that are read
   std::vector<std::uint64_t> sizes_;  // the sizes of own_, and then of files_

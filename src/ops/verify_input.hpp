@@ -16,8 +16,8 @@
 
 namespace poise {
 
-// Asks verify_input() for more: the hashes of all parts, and calls that read the tensors while the page cache still has
-// their bytes.
+// Requests more from verify_input(): the hashes of all parts, and calls of a function that reads the tensors while the
+// page cache still has their bytes.
 struct CheckHooks {
   // Receives the tensors whose parts have just been read. Meanwhile the check goes on with the next ones.
   std::function<void(std::span<const Tensor* const>)> after_batch;

@@ -77,7 +77,7 @@ void PartCheck::report(Severity severity, std::string_view problem, std::optiona
 void PartCheck::report_values(bool complete) {
   std::vector<BadValue> bad;
   for (const auto& check : checks_) check->report(complete, bad);
-  checks_.clear();  // faults are reported only once
+  checks_.clear();  // if end() throws later, fail() must not report the faults again
   for (const BadValue& value : bad) report(value.severity, value.problem, value.byte);
 }
 
@@ -168,7 +168,7 @@ class ByteCodes final : public ValueCheck {
   std::optional<BadCode> first_;
 };
 
-// Reports blocks with a scale that is infinite or NaN.
+// Decodes blocks, and reports numbers that are not finite: those of blocks whose scale is infinite or NaN.
 class BlockNumbers final : public ValueCheck {
  public:
   explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}

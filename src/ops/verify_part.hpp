@@ -1,4 +1,4 @@
-// Reads the bytes of a tensor's part once for verify(), and checks their digest and values.
+// Checks the digest and the values of a tensor's part for verify(), while a scan reads its bytes once.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// Describes a value that a part must not hold.
+// Describes one or more faulty values of a part.
 struct BadValue {
   Severity severity = Severity::error;
   std::string problem;     // "element 7 is not finite"
@@ -32,18 +32,20 @@ struct BadValue {
 class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
-  // Checks bytes [position, position + bytes.size()) of the part, which are whole elements. The calls come in order,
-  // without gaps.
+  // Checks bytes [position, position + bytes.size()) of the part: whole elements, but perhaps parts of blocks. The
+  // calls come in order, without gaps.
   virtual void update(std::uint64_t position, std::span<const std::byte> bytes) = 0;
   // Adds the faults. `complete` is true if the check has seen the whole part.
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
-// Returns checks of these rules: booleans are 0 or 1; floating-point values and the scales of blocks are finite (others
-// are only a warning); an unused half of the last byte is zero; codes fit their bits. Omits checks that do not apply.
+// Returns checks of these rules: booleans are 0 or 1; floating-point values and the scales of blocks are finite
+// (infinities and NaN are only warnings); an unused half of the last byte is zero; codes fit four bits. Omits checks
+// that do not apply.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
-// Returns true if an error reports a fault in a file. is_about_the_part() returns true for a missing file, too.
+// Each function returns true for errors that verify() reports as findings: invalid_file and unsupported.
+// is_about_the_part() also returns true for not_found, because a part's file may be missing.
 bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
@@ -52,7 +54,7 @@ Finding make_finding(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
   bool checked_digest = false;
-  std::string sha256 = {};  // the hash of the decoded bytes; empty if it is not wanted, or the part could not be read
+  std::string sha256 = {};  // the hash of the decoded bytes; empty if it was not computed
   std::vector<Finding> findings;
 };
 

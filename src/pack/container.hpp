@@ -25,19 +25,19 @@ class Container {
   ContainerKind kind() const { return kind_; }
   // Returns the name of a member in messages: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
-  // Returns the path of the file on the disk that holds the member's bytes.
+  // Returns the path of the file that holds the member's bytes: of the member, or of the archive.
   virtual std::filesystem::path locate_file(std::string_view name) const = 0;
 
   // Returns names relative to the folder: the entries of a directory, or all files of an archive in the folder and
   // below it. Throws io.
   virtual MemberNames list_names(std::string_view folder = {}) const = 0;
-  // Returns true if something has that name: in an archive a file, elsewhere also a folder, or on the disk a broken
-  // link. Returns false on errors of the system.
+  // Returns true if the container has a member of that name. In a directory, folders and broken links count, too; in an
+  // archive, only files. Returns false on errors of the system.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
   // Opens a member: a file, a part of an archive, or the decoded bytes of a deflated member. Throws not_found,
-  // invalid_file, io, and unsupported for a deflated member of more than 1 GiB, and if it and the deflated members that
-  // were opened before exceed compute_decoded_limit() of the archive.
+  // invalid_file and io. Throws unsupported if a deflated member has more than 1 GiB, or if all deflated members that
+  // were opened exceed compute_decoded_limit() of the archive's size.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Fetches the beginnings of members that will be opened, several at a time, if each takes a request to a server.

@@ -116,7 +116,7 @@ class DeflatedBlob final : public Blob {
     return stream;
   }
 
-  // Continues where the last read stopped, if possible: see pack/zstd.cpp.
+  // Continues where the last read stopped, if possible. ZstdBlob::read() gives the reason.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<InflateStream> from = std::move(last_);

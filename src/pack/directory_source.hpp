@@ -28,7 +28,7 @@ class DirectorySource : public Source {
   explicit DirectorySource(std::string name) : Source(std::move(name), 0) {}
 };
 
-// Returns the directory of a DirectorySource; null for other sources.
+// Returns the source itself if it is a DirectorySource; null for other sources.
 inline const DirectorySource* find_directory_source(const SourcePtr& source) {
   return dynamic_cast<const DirectorySource*>(source.get());
 }

@@ -62,7 +62,7 @@ bool is_same_digest(std::string_view a, std::string_view b);
 // Checks the digest that a file states for a blob, while a scan passes the blob's bytes.
 class DigestClaim {
  public:
-  // Requires: is_computable() for its algorithm.
+  // Requires: is_computable(digest.algorithm).
   DigestClaim(const BlobPtr& blob, Digest digest);
 
   // Returns true if find_mismatch() needs the scan's SHA-256 of the blob.

@@ -25,7 +25,7 @@ void copy_stored_bytes(const StoredRange& at, Sink& sink, Meter& meter, std::str
   }
 }
 
-// Reuses memory for chunks, because the kernel clears the pages of new memory, which takes as long as filling them.
+// Reuses memory for chunks. The operating system clears the pages of new memory, which takes as long as filling them.
 class ChunkMemory {
  public:
   using Buffer = std::unique_ptr<std::byte[]>;
@@ -43,7 +43,7 @@ class ChunkMemory {
     return buffer;
   }
 
-  // Allocates nothing.
+  // Does not allocate, because destructors call it.
   void return_buffer(Buffer buffer) {
     const std::scoped_lock lock(mutex_);
     if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
@@ -169,7 +169,8 @@ void stream_chunks(const Blob& blob, const std::function<void(std::span<const st
   const auto all = blob.map();
   if (!all) return stream_serially(blob, consume);
   borrow_chunks(*all, consume);
-  // Releases the pages here, on several threads; closing the file would do that on one thread.
+  // Releases the pages here, because several threads may run this function. Otherwise one thread would release all of
+  // them when the file is closed.
   if (const auto at = blob.stored()) at->source->done_with(at->offset, at->length);
 }
 

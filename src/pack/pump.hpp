@@ -15,13 +15,13 @@
 
 namespace poise {
 
-// Writes the blob's bytes. The file system copies stored bytes where possible. All threads compute the bytes of a
-// seekable view in chunks, up to a fixed number of chunks ahead of the one that is written. `hasher` (may be null) gets
-// all bytes in order; `item` names the blob for the meter. Returns false if another process writes the blob: `hasher`
-// gets no bytes then. Throws what the blob and the sink throw.
+// Writes the blob's bytes. Without a hasher, the file system copies stored bytes where possible. All threads compute
+// the bytes of a seekable view in chunks, up to a fixed number of chunks ahead of the one that is written. `hasher`
+// (may be null) gets all bytes in order; `item` names the blob for the meter. Returns false if another process writes
+// the blob: `hasher` gets no bytes then. Throws what the blob, the sink and the meter throw.
 bool write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
-// Writes a blob as write_blob() does, but `hasher` always gets the bytes, because what follows in the file depends on
-// them.
+// Writes a blob as write_blob() does, but each process passes all bytes to the sink and to `hasher`, because later
+// bytes of the file depend on them, such as the CRC-32 of a member.
 void write_whole_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher);
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.

@@ -19,7 +19,7 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 }  // namespace
 
 // Holds the decoded chunks of all blobs, and the threads that decode the next blobs. The reader decodes the current
-// blob itself. If a thread still works on that blob, the reader decodes next blobs meanwhile.
+// blob itself. If a thread still works on that blob, the reader decodes one of the next blobs until the thread is done.
 class ReadAhead::Window {
  public:
   Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
@@ -193,7 +193,7 @@ class ReadAhead::Window {
     changed_.notify_all();
   }
 
-  // Allocates nothing.
+  // Does not allocate, so that it cannot throw.
   void return_buffer(ChunkBuffer bytes) {
     --chunks_;
     if (bytes && free_.size() < free_.capacity()) free_.push_back(std::move(bytes));
@@ -214,7 +214,7 @@ class ReadAhead::Window {
   std::size_t chunks_ = 0;  // number of chunks that are not used up, or are being made
   std::vector<ChunkBuffer> free_;
   std::size_t current_ = 0;  // index of the item that is streamed
-  std::size_t running_ = 0;  // number of threads
+  std::size_t running_ = 0;  // number of threads that run decode_items(), or will
   bool stops_ = false;
   oneapi::tbb::task_group tasks_;
 };

@@ -1,8 +1,8 @@
-// A ReadAhead decodes the blobs that a writer needs next, on all threads, while the writer writes the previous one.
+// A ReadAhead decodes the blobs that a writer needs next, on all threads, while the writer writes the current one.
 //
 // A deflated stream can only be decoded from its beginning, on one thread: a writer that reads one blob after the other
-// would use one processor. Here each thread decodes another blob. Memory: a window for each processor, within a limit
-// for all windows.
+// would use one processor. Here each thread decodes a different blob. Memory: 64 MiB for each thread, but at most
+// 256 MiB for all (see Limits).
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ void Scan::start() {
       try {
         visit_blobs();
       } catch (...) {
-        failed_ = true;  // tasks that have not begun will never run
+        failed_ = true;  // busy_ stays above 0, because oneTBB cancels tasks that have not begun
         throw;
       }
       --busy_;

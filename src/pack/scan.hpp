@@ -26,7 +26,8 @@ class Visitor {
   // Gets the next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. May
   // throw only `cancelled`.
   virtual void update(std::span<const std::byte> bytes) = 0;
-  // Ends the blob. `sha256` has 64 lower-case digits for all bytes; it is empty unless the visit asks for it.
+  // Ends the blob. `sha256` is the digest of all bytes, as 64 lower-case hexadecimal digits; empty unless the visit
+  // asks for it.
   virtual void end(std::string sha256) = 0;
   // Handles an error that reading or end() threw, as the last call. If it throws, the scan ends. The error `cancelled`
   // ends the scan without this call.
@@ -44,7 +45,8 @@ class Scan {
   // Makes the visit with this index. Several threads call it, once for each index.
   using MakeVisit = std::function<Visit(std::size_t index)>;
 
-  // Begins with the longest blobs. `sizes` has the sizes of the blobs.
+  // `sizes` are the sizes of the blobs. The scan reads the longest blobs first, so that all threads end at about the
+  // same time.
   Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit);
   // Cancels the rest.
   ~Scan();

@@ -31,7 +31,7 @@ struct WriterDigests::Batch {
         }) {}
 
   std::vector<BlobPtr> blobs;
-  std::vector<std::size_t> digests;  // indices of the digests
+  std::vector<std::size_t> digests;  // for each blob, the index of its digest in WriterDigests::digests_
   std::vector<std::string> texts = std::vector<std::string>(blobs.size());
   Scan scan;
 };

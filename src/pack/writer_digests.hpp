@@ -1,8 +1,8 @@
-// WriterDigests computes digests of parts, of exactly the bytes that a writer writes.
+// WriterDigests computes the digests of parts from exactly the bytes that a writer writes.
 //
-// Most hashers get the writer's bytes as they pass. SHA-256 is slower than the disk: several threads read a batch of
-// parts back from the unfinished file, which no one else can change, one thread for each part, while the writer writes
-// the next batch. Memory: a chunk for each thread.
+// Most hashers get the bytes when the writer writes them. SHA-256 is slower than the disk, so other threads compute it:
+// while the writer writes a batch of parts, they read the previous batch back from the unfinished file, which no one
+// else can change. One thread reads each part. Memory: a chunk for each thread.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +26,15 @@ class WriterDigests {
   // Cancels the computation.
   ~WriterDigests();
 
-  // Begins the next part. `sink` will get the digested bytes, from its current position on; callers pass null if the
-  // file gets another form of these. Returns the hasher to which the caller passes these bytes; null if the caller need
-  // not pass them.
+  // Begins the next part. `sink` will get the digested bytes, from its current position on; callers pass null if they
+  // write these bytes in another form, such as compressed. Returns the hasher to which the caller passes the digested
+  // bytes; null if the caller need not pass them.
   Hasher* begin_part(Sink* sink);
   // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin_part() was
   // called. `is_here` is true if this process has written the part. Otherwise the text of the digest is empty.
   std::size_t end_part(bool is_here = true);
-  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. `output` adds those of parts that
-  // other processes write. Throws io. Callers call it last.
+  // Returns the texts of all digests, in order; for DigestAlgorithm::none, all texts are empty. `output` adds the texts
+  // of parts that other processes have written. Throws io. Callers call it last.
   std::vector<std::string> finish(Output& output);
   std::vector<std::string> finish();
 
@@ -53,7 +53,7 @@ class WriterDigests {
   std::vector<std::string> digests_;
   std::unique_ptr<Hasher> hasher_;  // the hasher of the current part
   Sink* file_ = nullptr;            // the file to read back from
-  std::uint64_t begin_ = 0;         // where the part begins in it
+  std::uint64_t begin_ = 0;         // where the part begins in that file
   std::vector<Written> waiting_;    // parts of the next batch
   std::uint64_t waiting_bytes_ = 0;
   std::unique_ptr<Batch> running_;

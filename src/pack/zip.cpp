@@ -89,8 +89,9 @@ class Reader {
   }
 
  private:
-  // Finds the end record. Some readers search for its signature from the end of the file, others also look at the
-  // length of the comment at its end. For both, the last signature has to be the record.
+  // Returns the offset of the end record. Some readers take the last signature in the file; others require that the
+  // record's comment ends where the file ends. So that both find the same record, only the last signature may meet this
+  // requirement, and it must.
   std::uint64_t find_end_record() {
     constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();
@@ -323,8 +324,8 @@ class Reader {
     }
   }
 
-  // Reads a member's own header, which gives where its bytes begin; its other fields must match the directory. Returns
-  // true if a descriptor follows the bytes.
+  // Reads a member's own header, and sets member.begin. Throws unless method, CRC-32, name and sizes match the
+  // directory. Returns true if a descriptor follows the member's bytes.
   bool read_header(ByteReader& headers, ZipMember& member) {
     const std::uint64_t at = member.header;
     headers.seek(at);
@@ -440,7 +441,7 @@ class Reader {
   const SourcePtr& source_;
   SourcePtr records_;
   ByteReader reader_;
-  std::vector<std::uint64_t> other_ends_;  // offsets of other signatures of an end record, where readers search for it
+  std::vector<std::uint64_t> other_ends_;  // offsets of earlier end signatures, as far back as readers search
 };
 
 }  // namespace

@@ -3,13 +3,14 @@
 //   a member     a header of 30 bytes that begins with "PK\3\4", its name, extra fields, its bytes; and a descriptor
 //                ("PK\7\10", CRC-32 and sizes) if the header was written before these were known
 //   ...
-//   directory    for each member "PK\1\2", 46 bytes that give where it begins, its name, extra fields, a comment
-//   zip64 end    "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes: where a number needs more than 32 bits
-//   end          "PK\5\6", 22 bytes that give where the directory is, and a comment
+//   directory    for each member an entry of 46 bytes ("PK\1\2", the place of its header, ...), its name, extra fields,
+//                a comment
+//   zip64 end    56 bytes ("PK\6\6", ...) and a locator of 20 bytes ("PK\6\7", ...), if a number does not fit the end
+//   end          22 bytes ("PK\5\6", the place of the directory, ...), and a comment
 //
 // Some readers begin at the end, others at the directory or at the headers, and some skip bytes that others read. So
 // that all of them read the same archive, Poise requires that the records follow each other without a gap, that there
-// is only one end record, and that headers and descriptors agree with the directory. Poise unpacks nothing to the disk.
+// is only one end record, and that headers and descriptors agree with the directory. Poise does not unpack to the disk.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +33,19 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// Returns true for names that a member may have: paths that do not lead out of the folder.
+// Returns true if a member may have this name: a relative path of 1 to 65535 bytes without components "..", backslashes
+// and zero bytes.
 bool is_zip_name(std::string_view name);
 
 // Removes empty components and "." from a name; one slash at its end stays.
 std::string normalize_zip_name(std::string_view name);
 
-// Holds a validated archive: every byte of the file belongs to one member, the directory or the end; no two members
-// have the same path, and no path leads out of the folder; deflate can produce each stated size.
+// Holds a validated archive. Every byte of the file belongs to exactly one member, to the directory or to the end. No
+// two members have the same path, and is_zip_name() accepts each name. Deflate can produce each stated size.
 class ZipArchive {
  public:
-  // Throws invalid_file; unsupported for an archive in several files, and for members that are encrypted, patches,
-  // links, or compressed in other ways; io.
+  // Throws invalid_file and io. Throws unsupported for an archive in several files, and for members that are encrypted,
+  // patches, symbolic links, or compressed by another method than deflate.
   explicit ZipArchive(SourcePtr source);
 
   const SourcePtr& source() const { return source_; }
@@ -52,8 +54,8 @@ class ZipArchive {
   // Returns the member's decoded bytes after the first `skip`, in place if they are not compressed. Requires:
   // skip <= member.bytes.
   BlobPtr make_blob(const ZipMember& member, std::uint64_t skip = 0) const;
-  // Returns all decoded bytes of the member as a source with that name; empty: the archive's name. Throws unsupported
-  // for more than `most` bytes.
+  // Returns a source in memory with all decoded bytes of the member. If `name` is empty, the source has the archive's
+  // name. Throws unsupported for more than `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;
 
   // Returns an error for each member whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
@@ -83,7 +85,7 @@ inline constexpr std::uint64_t kZip64EndBytes = 56;
 inline constexpr std::uint64_t kZip64LocatorBytes = 20;
 inline constexpr std::uint64_t kEndBytes = 22;
 
-inline constexpr std::uint16_t kMadeOnUnix = 3;  // the high byte of the version: attributes have a mode of Unix
+inline constexpr std::uint16_t kMadeOnUnix = 3;  // high byte of "version made by": attributes hold a Unix mode
 inline constexpr std::uint16_t kMadeOnMacOs = 19;
 inline constexpr std::uint32_t kModeOfFileType = 0170000;
 inline constexpr std::uint32_t kModeOfLink = 0120000;

@@ -18,7 +18,7 @@ constexpr std::uint16_t kFlags = 1 << 3 | 1 << 11;    // a descriptor follows; n
 constexpr std::uint16_t kDate = 33;                   // 1980-01-01, so that the same model gives the same bytes
 constexpr std::uint16_t kPaddingExtra = 0x4246;       // "FB", as in archives of PyTorch
 constexpr std::uint64_t kPaddingExtraBytes = 4;       // its kind and its length
-constexpr std::uint64_t kZip64HeaderExtraBytes = 20;  // both sizes
+constexpr std::uint64_t kZip64HeaderExtraBytes = 20;  // its kind, its length and both sizes
 
 bool is_wide(std::uint64_t number) { return number >= kWide; }
 std::uint32_t narrow_number(std::uint64_t number) {

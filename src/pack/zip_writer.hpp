@@ -1,6 +1,6 @@
 // Writes zip archives from front to back, with aligned members that are not compressed.
 //
-// A data descriptor with the CRC-32 follows each member, as in archives of PyTorch; the directory has it, too.
+// A data descriptor with the CRC-32 follows each member, as in archives of PyTorch. The directory has the CRC-32, too.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ namespace poise {
 namespace {
 
 constexpr int kMaxWindowLog = 27;                      // 128 MiB, which libzstd accepts by default
-constexpr std::uint64_t kMinBlockBytes = 4;            // the smallest block
+constexpr std::uint64_t kMinBlockBytes = 4;            // header and RLE byte: the smallest block that has content
 constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // a block decodes to at most 128 KiB (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
@@ -47,7 +47,7 @@ class Decoder {
     return output.pos;
   }
 
-  // Throws if the frames decode to more bytes, or the last frame is cut off.
+  // Throws if there are more bytes to decode, or the last frame is cut off. The message has `size`, the expected size.
   void require_end(std::uint64_t size) {
     std::byte extra{};
     if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));

@@ -1,7 +1,7 @@
-// Reads and writes parts that zstd has compressed, as one stream.
+// Reads and writes parts that zstd has compressed, as one stream or as independent frames with a table.
 //
-// A compressed blob must decode to exactly the size that its file states. Another size, a broken frame and bytes after
-// the last frame are errors. Memory: the decoder's window.
+// A compressed blob must decode to exactly the size that its file states, if it states one. A broken frame and bytes
+// after the last frame are errors, too. Memory of a stream: the decoder's window.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ class ZstdCompressor {
   explicit ZstdCompressor(int level);
   ~ZstdCompressor();
 
-  // Compresses into `to` as one frame without content size. Blobs of 8 MiB or more use all threads, with a bounded
-  // number of jobs ahead of the writer; the same blob gives the same frame on every machine. Requires: `to` and the
-  // compressor outlive the sink, and one sink exists at a time.
+  // Compresses `size` bytes into `to` as one frame without content size. Blobs of 8 MiB or more use all threads, with a
+  // bounded number of jobs ahead of the writer; the same blob gives the same frame on every machine. Requires: `to` and
+  // the compressor outlive this, and only one Frame of a compressor exists at a time.
   class Frame final : public Sink {
    public:
     Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);
@@ -59,7 +59,8 @@ class ZstdCompressor {
 
 // zt.zstd-seekable/1 stores a part as independent zstd frames, with a table of their sizes at the end.
 //
-//   frames                       each has a checksum and, except the last, the same number of bytes (at most 16 MiB)
+//   frames                       each has a checksum; all hold the same number of content bytes (at most 16 MiB), but
+//                                the last may hold fewer
 //   u32 0x184D2A5E, u32 length   the table is a skippable frame
 //   per frame                    u32 stored bytes, u32 content bytes, u32 checksum if the descriptor has bit 7
 //   u32 frames, u8 descriptor    bit 7: the table has checksums; bits 0..6 are zero

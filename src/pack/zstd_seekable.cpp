@@ -54,7 +54,8 @@ class SeekTable {
   std::optional<std::uint32_t> checksum(std::size_t frame) const {
     return checksums_.empty() ? std::nullopt : std::optional(checksums_[frame]);
   }
-  // Returns how many bytes of content every frame but the last has; 1 if no frame has content.
+  // Returns how many bytes of content each frame has; the last may have fewer. Returns 1 if no frame has content,
+  // because callers divide by the result.
   std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
  private:
@@ -138,7 +139,7 @@ class FrameCache {
     return cache;
   }
 
-  // Returns a unique number for a blob.
+  // Returns a new number, by which the cache identifies a blob.
   std::uint64_t make_blob_number() { return next_blob_++; }
 
   void drop_frames(std::uint64_t blob) {
@@ -178,7 +179,7 @@ class FrameCache {
   std::atomic<std::uint64_t> next_blob_ = 0;
   std::mutex mutex_;
   std::size_t most_ =
-      2 * static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;  // two blobs may be compared
+      2 * static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;  // a thread may compare two blobs
   std::vector<std::shared_ptr<Entry>> entries_;
 };
 

@@ -99,13 +99,13 @@ Set find_named_set(std::string_view name, bool negated, std::size_t length) {
   return Set{fmt::format(R"(\p{{{}{}}})", is_script(name) ? "sc:" : "", name), negated, length};
 }
 
-// Returns the set of characters whose name the text begins with.
+// Returns the set that the beginning of the text names, such as [:alpha:] or \h; std::nullopt if there is none.
 std::optional<Set> find_set(std::string_view text) {
   if (text.starts_with("[:")) {
     const std::size_t end = text.find(":]");
     if (end == std::string_view::npos) return std::nullopt;
     auto set = find_named_set(text.substr(2, end - 2), false, end + 2);
-    // Symbols are in [:punct:] and in [:^punct:].
+    // In Oniguruma, symbols are in [:punct:], and in [:^punct:], too.
     if (!set.negated && set.contents == R"(\p{P})") set.contents += R"(\p{S})";
     return set;
   }
@@ -232,7 +232,7 @@ class Translator {
     cut_front(1);
     const bool negated = rest_.starts_with('^');
     if (negated) cut_front(1);
-    std::vector<std::string> parts;  // joined by &&, each a class
+    std::vector<std::string> parts;  // the translated operands of &&
     std::string items;
     std::vector<std::string> classes;  // alternatives to the items
     const auto end_part = [&] {

@@ -131,7 +131,7 @@ struct RegexMatcher::State {
   pcre2::Owned<pcre2_jit_stack_8, pcre2_jit_stack_free_8> stack;
   std::string_view text;
   std::size_t position = 0;
-  std::size_t last_end = SIZE_MAX;  // the end of the last match
+  std::size_t last_end = SIZE_MAX;  // the end of the last match; SIZE_MAX: none yet
   std::size_t searches = 0;
   std::chrono::steady_clock::time_point deadline;
 };
@@ -166,7 +166,7 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
     if (found >= 0) {
       const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer_8(state.data.get());
       begin = offsets[0];
-      end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the end first
+      end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the beginning after the end
       return begin >= state.position;
     }
     if (found != PCRE2_ERROR_NOMATCH) state.fail_match(get_error_message(found));

@@ -1,6 +1,6 @@
-// Runs regular expressions from files with PCRE2, within bounds on time and memory. It translates them from Oniguruma's
-// syntax (oniguruma.cpp), which tokenizer.json uses. Python's syntax, which quantization_config uses, differs only in
-// constructs that names of modules do not need.
+// Runs regular expressions from files with PCRE2, within limits on time and memory. Translates them from Oniguruma's
+// syntax (oniguruma.cpp), which tokenizer.json uses. Expressions for names of modules, in quantization_config, have
+// Python's syntax; they need only constructs that mean the same in both syntaxes.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ class RegexMatcher {
   // Finds the next match, [begin, end); returns false if there is none. An empty match never follows directly after
   // another match. Throws unsupported if searches exceed the limits on time, steps or memory.
   bool find_next(std::size_t& begin, std::size_t& end);
-  // Returns the text of a group of the last match, numbered from 1; empty if it took no part. Requires: the last call
-  // of find_next() returned true; number <= groups.
+  // Returns the text of a group of the last match; empty if the group took no part. Groups have numbers from 1.
+  // Requires: the last call of find_next() returned true; number <= groups.
   std::string_view find_group(std::size_t number) const;
 
  private:
@@ -58,8 +58,8 @@ class RegexMatcher {
 // Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
 //
 // It rewrites constructs that mean something else in PCRE2: names of sets, \s, \w, \b, \h, \O, \Z, \uHHHH, classes in
-// classes, their intersection &&, {,m}, {n,m}+ and {n}?. By an option of PCRE2, ^ and $ match at the beginnings and the
-// ends of lines.
+// classes, their intersection &&, {,m}, {n,m}+ and {n}?. Requires: the caller compiles the result with PCRE2_MULTILINE,
+// because Oniguruma's ^ and $ match at the beginnings and ends of lines.
 //
 // Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
 std::string translate_to_pcre2(std::string_view expression);

@@ -10,7 +10,7 @@
 namespace poise::remote {
 namespace {
 
-constexpr const char* kLibrary = "libcurl.so.4";  // the name of its binary interface, the same since 2006
+constexpr const char* kLibrary = "libcurl.so.4";  // the soname, unchanged since 2006
 
 [[noreturn]] void refuse_library(const char* problem) {
   throw Error(ErrorKind::unsupported,

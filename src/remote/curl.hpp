@@ -1,5 +1,5 @@
-// Loads libcurl when a URL needs it. Linked into the command, libcurl with its 27 libraries would take 4 MB, and half
-// of the time in which the command starts.
+// Loads libcurl when a URL needs it. If the command were linked with it, its 27 libraries would take 4 MB, and half of
+// the time in which the command starts.
 #pragma once
 
 #include <curl/curl.h>

@@ -274,7 +274,7 @@ class Fetch {
   HttpClient client_;
   HubName named_;
   HubRepository repository_;
-  fs::path cache_;  // the repository's folder; empty with an output
+  fs::path cache_;  // the repository's folder in the Hub's cache; empty if options_.output is set
   std::vector<FetchedFile> files_;
   FetchReport report_;
   std::uint64_t total_ = 0;

@@ -46,7 +46,8 @@ bool is_temporary_failure(CURLcode code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-// Parses "bytes 0-99/1000", "bytes 0-99/*" and "bytes */1000". Returns false for other texts.
+// Parses "bytes 0-99/1000", in which "*" may stand for the range or the total. Returns false for other texts, and for a
+// range that ends after the total.
 bool parse_content_range(std::string_view text, HttpResponse& response) {
   if (!to_lower_ascii(text).starts_with("bytes")) return false;
   text = trim_ascii_spaces(text.substr(5));
@@ -200,7 +201,8 @@ class HttpClient::Transfer {
     add("Accept: */*");
     if (!client_.options_.token.empty() && find_origin(url_) == client_.options_.token_origin)
       add("Authorization: Bearer " + client_.options_.token);
-    // A server that redirects may state another ETag for the same file than the server that sends it.
+    // The server of the first URL may only redirect, and may state another ETag than the server with the file. So it
+    // gets a condition only if the validator is its own.
     const bool has_sent_it = url_ != request_.url || validator_url_ == request_.url;
     if (has_sent_it && validator_.starts_with('"')) add("If-Match: " + validator_);
     if (has_sent_it && validator_.starts_with(kLastModified))
@@ -212,7 +214,7 @@ class HttpClient::Transfer {
     if (!request_.as_whole || position_ > 0) set_option(CURLOPT_RANGE, range.c_str());
     set_option(CURLOPT_USERAGENT, "poise");
     set_option(CURLOPT_PROTOCOLS_STR, "http,https");
-    set_option(CURLOPT_FOLLOWLOCATION, 0L);  // send_with_redirects() keeps the token from other hosts
+    set_option(CURLOPT_FOLLOWLOCATION, 0L);  // send_with_redirects() follows, so that other origins get no token
     set_option(CURLOPT_SSL_VERIFYPEER, 1L);
     set_option(CURLOPT_SSL_VERIFYHOST, 2L);
     set_option(CURLOPT_NOSIGNAL, 1L);
@@ -230,7 +232,8 @@ class HttpClient::Transfer {
     code_ = load_curl().easy_perform(curl_);
     if (code_ == CURLE_OK && !failure_ && response_.status >= 200 && response_.status < 300 && !is_good_)
       check_reply();  // the reply's body is empty
-    if (code_ == CURLE_OK && is_good_ && !response_.range_begin && !total_) total_ = body_position_;  // all has arrived
+    // A file whose size was not stated ends where the reply ends.
+    if (code_ == CURLE_OK && is_good_ && !response_.range_begin && !total_) total_ = body_position_;
     // accept_body() stops a reply that is not needed, such as the page of an error.
     if (code_ == CURLE_WRITE_ERROR && !failure_ && is_stopped_) code_ = CURLE_OK;
     if (code_ == CURLE_OK && !failure_ && response_.status == 416) check_empty_file();
@@ -269,7 +272,7 @@ class HttpClient::Transfer {
   void parse_header(std::string_view line) {
     header_bytes_ += line.size();
     if (header_bytes_ > kMostHeaderBytes) refuse("the server's reply has more than 256 KiB of headers");
-    if (line.starts_with("HTTP/")) {  // the first line; again after an interim reply
+    if (line.starts_with("HTTP/")) {  // the first line of an interim reply, or of the final one
       response_ = {};
       response_.url = url_;
       const std::size_t space = std::min(line.find(' '), line.size());
@@ -378,7 +381,8 @@ class HttpClient::Transfer {
     is_good_ = true;
   }
 
-  // Returns to the URL of the request if the place that an earlier request was redirected to has expired.
+  // Makes request_.url the next URL, once, if the one that an earlier request was redirected to has expired. Returns
+  // true if it does so.
   bool return_to_first_url() {
     const bool has_expired =
         response_.status == 401 || response_.status == 403 || response_.status == 404 || response_.status == 410;
@@ -452,7 +456,7 @@ HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { (vo
 HttpClient::~HttpClient() = default;
 
 HttpResponse HttpClient::get_range(const RangeRequest& request, const ReceiveBytes& receive) const {
-  (void)find_origin(request.url);  // refuses other schemes
+  (void)find_origin(request.url);  // throws for URLs that are not http or https
   if (request.begin >= request.end) return {};
   std::unique_ptr<Connection> connection;
   {

@@ -21,8 +21,8 @@ struct HttpOptions {
   std::string token;         // sent as "Authorization: Bearer TOKEN"; empty: none
   std::string token_origin;  // a result of find_origin(): requests to other origins have no token
   int attempts = 6;          // failed attempts before an error is reported; one that brings 64 KiB resets the count
-  double first_delay = 0.5;  // seconds before the second attempt; each later one waits twice as long
-  double most_delay = 60;    // seconds; the longest wait: a server that asks for a longer one is an error
+  double first_delay = 0.5;  // seconds before the second attempt; the wait doubles with each later one
+  double most_delay = 60;    // seconds; the longest wait; if a server asks for more, get_range() throws io
   long stall_seconds = 30;   // a connection without a byte for this time counts as lost
 };
 
@@ -37,16 +37,15 @@ struct HttpResponse {
   bool is_encoded = false;             // Content-Encoding is not identity
   double retry_after = -1;             // seconds; negative: not stated
   std::string location;
-  std::string error_text;  // X-Error-Message, by which the hub explains a refusal
+  std::string error_text;  // X-Error-Message, with which the Hub explains a refusal
 };
 
-// Describes the range of a file that a request asks for.
 struct RangeRequest {
   std::string url;
-  std::string redirected = {};  // the URL that an earlier request was redirected to; if it has expired, `url` is next
+  std::string redirected = {};  // where an earlier request was redirected to: tried before `url`; empty: none
   std::uint64_t begin = 0;
   std::uint64_t end = 0;                    // one after the last byte; the file may end before
-  bool as_whole = false;                    // send no Range, because servers do not cut a text that they generate
+  bool as_whole = false;                    // send no Range at first: servers send generated texts only whole
   std::string validator = {};               // HttpResponse::validator that the reply must have; empty: any
   std::optional<std::uint64_t> total = {};  // the size that the file must have
   std::uint64_t most_whole = std::uint64_t{64} << 20;  // bytes of a file that a server without ranges may send whole

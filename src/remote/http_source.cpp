@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kBlock = HttpSession::kBlock;
 constexpr std::uint64_t kMostRun = 16;         // the most blocks of a request
 constexpr std::uint64_t kStreamingRun = 4;     // threads read ahead once a run has this many blocks
-constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks; threads this near to each other count as one reader
+constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks; readers this near to the last claimed block go forward
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
 constexpr std::uint64_t kMostWholeFile = std::uint64_t{64} << 20;
 
@@ -173,8 +173,8 @@ class HttpSource final : public Source {
     return block;
   }
 
-  // Claims a missing block and the next ones, kMostRun at most: `needed` blocks, or, if this is more, twice as many as
-  // before while readers go forward. Requires: the lock.
+  // Claims the missing block `index` and blocks after it, as claim_blocks() does: `needed` or run_ of them, whichever
+  // is more, but at most kMostRun. While readers go forward, run_ doubles; otherwise it becomes 1. Requires: the lock.
   Run claim_run(std::uint64_t index, std::uint64_t needed) const {
     const bool goes_forward = frontier_ > 0 && index + kNear >= frontier_ && index <= frontier_ + 1;
     run_ = goes_forward ? std::min(2 * run_, kMostRun) : 1;
@@ -279,7 +279,7 @@ class HttpSource final : public Source {
   mutable std::string redirected_;
   mutable std::string validator_;
   mutable std::uint64_t frontier_ = 0;  // one after the last block that was claimed
-  mutable std::uint64_t run_ = 1;       // blocks
+  mutable std::uint64_t run_ = 1;       // blocks of a request, unless its read needs more
   mutable std::vector<Worker> workers_;
 };
 

@@ -144,7 +144,7 @@ class HubDirectory final : public Container {
   }
   void prefetch(const MemberNames& names) const override {
     constexpr std::size_t kAtOnce = 8;
-    constexpr std::size_t kMost = HttpSession::kMostCached / HttpSession::kBlock / 2;  // a block of each stays
+    constexpr std::size_t kMost = HttpSession::kMostCached / HttpSession::kBlock / 2;  // a block of each stays cached
     const std::size_t count = std::min(names.size(), kMost);
     std::atomic<std::size_t> next = 0;
     run_on_threads(std::min(kAtOnce, count), [&] {

@@ -21,7 +21,6 @@ std::string find_endpoint();
 // login` writes. No other server receives the token.
 HttpOptions make_http_options();
 
-// Describes a file of a repository.
 struct HubFile {
   std::string name;  // has / between folders; each part is a plain file name
   std::optional<std::uint64_t> size;
@@ -50,8 +49,8 @@ using HubFilesPtr = std::shared_ptr<const HubFiles>;
 
 HubFilesPtr make_hub_files(HttpSessionPtr session, HubRepository repository, std::string name);
 
-// Makes a directory of a repository's files, with that name in messages. Opening a member of known size sends no
-// request; its first read does.
+// Makes a directory of a repository's files; messages call it `name`. Opening a member of known size sends no request;
+// its first read does.
 std::unique_ptr<const Container> make_hub_directory(HubFilesPtr files, const std::string& name);
 
 }  // namespace poise::remote

@@ -45,7 +45,7 @@ bool is_url(std::string_view text) { return has_scheme(text); }
 
 SourcePtr open_url(const std::string& url) {
   if (url.starts_with("hf://")) return open_hub_name(url);
-  (void)find_origin(url);  // refuses other schemes before the token is read
+  (void)find_origin(url);  // throws for URLs that are not http or https, before the token is read
   return open_http_source(std::make_shared<const HttpSession>(make_http_options()), url, hide_query(url));
 }
 

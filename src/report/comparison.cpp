@@ -24,7 +24,7 @@ constexpr std::size_t kMostFields = 300;
 constexpr std::size_t kLongestText = 300;
 constexpr std::size_t kMostDifferences = 20000;
 
-// Collects the sizes and places of one tensor's errors.
+// Sums up the squared errors of one tensor in the cells of a heat map, and finds the place of the largest error.
 class ErrorMap {
  public:
   ErrorMap(const Tensor& tensor, std::size_t side)
@@ -122,7 +122,7 @@ class Comparison {
   }
 
  private:
-  // Makes the map of a tensor that is about to be compared. Called from several threads.
+  // Makes the map of a tensor that is about to be compared. Several threads call this.
   ErrorMap& make_error_map(const Tensor& tensor) {
     const Tensor* const own = model_.find(tensor.name);
     auto errors = std::make_unique<ErrorMap>(tensor, own == nullptr ? 0 : tensors_.find_side(*own));

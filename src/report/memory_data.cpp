@@ -18,8 +18,8 @@
 namespace poise {
 namespace {
 
-// Returns the bytes of the weights in memory. Weights stay as they are stored, but sparse tensors, which have no
-// product of their own, become float32.
+// Estimates the bytes of the weights in memory. Sparse tensors count as float32, because no kernel reads their layouts.
+// Other tensors count as they are stored, although those of types without a kernel become float32, too.
 std::uint64_t count_weight_bytes(const Model& model) {
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -62,7 +62,7 @@ Attributes describe_memory(const Model& model) {
     data.set("reason", reason);
     return data;
   }
-  std::map<std::uint64_t, std::uint64_t> layers;  // by the number of positions that a layer keeps; 0 for all
+  std::map<std::uint64_t, std::uint64_t> layers;  // how many layers keep each number of positions; 0: all
   for (const LayerPlan& layer : plan->layers)
     ++layers[layer.window == 0 ? 0 : saturating_add(layer.window, Transformer::kMaxBatch - 1)];
   Value::Array groups;

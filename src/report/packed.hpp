@@ -1,4 +1,4 @@
-// Packs data that a page carries as text.
+// Prepares data for the page of `poise report`: deflates bytes, and escapes JSON.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// Returns the digest of a script or style as a policy names it: 'sha256-BASE64'.
+// Returns the digest of a script or style as a Content-Security-Policy names it: 'sha256-BASE64'.
 std::string make_policy_source(std::string_view content) {
   const std::string digits = compute_sha256(std::as_bytes(std::span(content)));
   std::string bytes;

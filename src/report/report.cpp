@@ -1,7 +1,7 @@
-// Makes a page about the content of a model and what reading it finds (make_report() and write_report()).
+// Makes a page about the content of a model, its faults and its numbers (make_report() and write_report()).
 //
-// verify() reads the parts in batches. While a batch is in the page cache, this file computes numbers and maps of its
-// tensors.
+// verify_input() reads the parts in batches. While a batch is in the page cache, this file computes the statistics and
+// heat maps of its tensors.
 #include "report/report.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kMostPackedBytes = 2'000'000;  // the limit for tensors, maps and tokens together, before base64
+constexpr std::size_t kMostPackedBytes = 2'000'000;  // tensors, maps and tokens, before base64; tokens get what remains
 constexpr std::size_t kLeastVocabularyBytes = 200'000;
 
 // Shows several jobs as one, whose total is their sum.
@@ -38,7 +38,7 @@ class JointProgress {
 
   void add(std::uint64_t bytes) { total_ = saturating_add(total_, bytes); }
 
-  // Returns the progress of the next job. Requires: this outlives it.
+  // Returns the progress of the next job. Requires: this object outlives the result.
   Progress make_part() {
     if (!progress_) return {};
     return [this, last = std::uint64_t{0}](const ProgressEvent& event) mutable {
@@ -158,7 +158,7 @@ class Report {
   Value describe_digests(std::vector<PartHash> hashes) const {
     std::size_t parts = 0;
     for (const Tensor& tensor : model_.tensors()) parts += tensor.parts.size();
-    if (hashes.size() != parts) return {};  // some part could not be read
+    if (hashes.size() != parts) return {};
     std::ranges::sort(hashes, {}, [](const PartHash& part) {
       return std::pair<std::string_view, std::string_view>(part.tensor, part.role);
     });

@@ -22,7 +22,7 @@ std::string make_report(const ReportInputs& inputs, const ReportOptions& options
 // Holds the data of a page. Tensors, maps and vocabulary are deflated.
 struct PageData {
   std::string title;       // plain text, not markup
-  std::string model;       // JSON: all that is small
+  std::string model;       // JSON: all other data
   std::string tensors;     // JSON: a list for each column
   std::string maps;        // cells of heat maps, a byte each
   std::string vocabulary;  // JSON: texts and types

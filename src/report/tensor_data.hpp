@@ -25,7 +25,7 @@ class PageTensors {
  public:
   explicit PageTensors(const Model& model);
 
-  // Returns the tensors in the model's order: all, or those with most bytes.
+  // Returns the tensors that the page lists, in the model's order: all, or the 20,000 with most bytes.
   const std::vector<const Tensor*>& listed() const { return listed_; }
   bool is_listed(const Tensor& tensor) const { return sides_.contains(&tensor); }
   // Returns the side of a tensor's map in cells; 0 if it has no map.
@@ -42,7 +42,6 @@ class PageTensors {
   std::size_t matrices_ = 0;
 };
 
-// Holds what was found about one tensor.
 struct TensorFacts {
   TensorStatistics statistics;
   TensorDetails details;
@@ -71,9 +70,9 @@ class TensorColumns {
   std::string maps_;
 };
 
-// Compares all numbers of a model with those of the one that it was made from. Returns what differs in metadata, and
-// the counts; adds the differences of tensors and the maps of their errors to `columns`. If a tensor cannot be read,
-// returns the other model's title and the problem.
+// Compares all numbers of `model` with those of `original`, from which it was made. Returns the differences of metadata
+// and counts of tensors. Adds the differences of tensors and the maps of their errors to `columns`. If a tensor cannot
+// be read, returns the title of `original` and the problem.
 Value compare_with(const Model& original, const Model& model, const PageTensors& tensors, const Progress& progress,
                    TensorColumns& columns);
 

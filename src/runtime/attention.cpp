@@ -54,13 +54,13 @@ void attend_without_tiles(const AttentionTask& task, const AttentionHeads& heads
   });
 }
 
-// States how many tokens of a sequence, and query heads that share a head of keys and values, a task has at most.
+// States the most tokens, and the most query heads, of a task.
 struct Division {
   std::size_t tokens;
   std::size_t heads;
   bool on_tiles;
 
-  // Chooses sizes that make only enough tasks to keep all threads busy, so that few of them read the same keys.
+  // Aims at four tasks for each thread: fewer could leave threads idle, and more would read the same keys again.
   Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
       : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
     // A row is a token with a head. A task keeps the scores of all its rows, so their number is limited. On tiles, the

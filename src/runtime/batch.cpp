@@ -50,7 +50,7 @@ class BatchGenerator::State : public Computation {
 
  private:
   struct Computed {
-    std::vector<TokenId> tokens;  // the sequence has the first ones
+    std::vector<TokenId> tokens;  // the first sequence.position of them are computed
     Sequence sequence;
   };
 
@@ -209,7 +209,7 @@ class BatchGenerator::State : public Computation {
   }
 
   std::size_t next_id_ = 0;
-  std::list<BatchText> texts_;    // a list, so that texts stay where they are
+  std::list<BatchText> texts_;    // a list, because parts point to its texts
   std::vector<Finished> ended_;   // finished, but not returned yet
   std::optional<Computed> last_;  // the text that ended last: others may share its beginning
 };

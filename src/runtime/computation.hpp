@@ -1,5 +1,5 @@
 // Computation holds what sessions, batches and other users of a model's weights have in common: threads, the number of
-// positions of a text, and the memory of forward passes.
+// positions that a text may have, and the memory of forward passes.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Computation {
   // Returns an empty sequence for up to `positions` tokens.
   Sequence begin_sequence(std::size_t positions) const { return transformer_.make_sequence(positions, cache_); }
 
-  // Throws bad_argument for an unknown id, and for more tokens than a text has positions.
+  // Throws bad_argument for an unknown id, and for more tokens than fit the context.
   void require_fitting_tokens(std::span<const TokenId> tokens) const;
 
   SessionThreads threads_;

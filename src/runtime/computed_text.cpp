@@ -22,7 +22,6 @@ std::string make_layer_name(std::size_t layer, std::string_view what) {
   return fmt::format("layers.{}.{}", layer, what);
 }
 
-// Throws an error if a number is not finite.
 void require_finite(std::string_view name, std::span<const float> numbers, ErrorKind kind, const std::string& path) {
   const auto bad = std::ranges::find_if(numbers, [](float number) { return !std::isfinite(number); });
   if (bad != numbers.end())
@@ -58,7 +57,6 @@ class CachedRow {
     return part.is_scales ? std::as_writable_bytes(std::span(scales_)) : std::span(codes_);
   }
 
-  // Throws an error if a number of the part is not finite.
   void require_finite_part(const CachedPart& part, std::string_view name, ErrorKind kind,
                            const std::string& path) const {
     if (part.is_scales) return require_finite(name, scales_, kind, path);

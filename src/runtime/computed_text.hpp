@@ -30,7 +30,7 @@ struct ComputedText {
   explicit ComputedText(Sequence empty) : sequence(std::move(empty)) {}
 
   Sequence sequence;
-  std::vector<TokenId> tokens = {};      // all tokens that were fed; the sequence has the first ones
+  std::vector<TokenId> tokens = {};      // the tokens that were fed; the sequence may have fewer, or guesses after them
   std::optional<TokenId> pending = {};   // the token that was generated last, until it or other tokens are fed
   std::vector<float> logits = {};        // empty: the last token has to be computed
   std::vector<float> hidden_state = {};  // the logits are computed from it; empty after read_session_model()

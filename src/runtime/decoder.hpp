@@ -70,7 +70,7 @@ void run_feed_forward(const FeedForward& network, const float* x, std::size_t to
 
 // Computes, for each token, the sum of the `used` experts with the best router scores. Each counts with its probability
 // in a softmax of the scores: of these experts if `normalized`, else of all experts. Reads only the matrices of the
-// chosen experts, and sums up only those of this rank.
+// chosen experts, and sums up only the experts of this rank.
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 struct Norm {
@@ -106,7 +106,7 @@ struct DecoderWeights {
   std::unique_ptr<Matrix> embedding;
   std::unique_ptr<Matrix> positions;  // null: none
   Norm norm;
-  std::unique_ptr<Matrix> output;  // null: the embedding, or none
+  std::unique_ptr<Matrix> output;  // null: the output is the embedding, or there is none
   std::size_t vocabulary = 0;      // the number of scores of all ranks together
   std::size_t output_step = 1;     // a rank's share of the scores begins and ends at multiples of it
   std::vector<float> rope_divisors;

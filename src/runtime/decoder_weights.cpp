@@ -22,17 +22,19 @@ std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRang
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// Returns a step: ranks' shares of `numbers` numbers begin and end at multiples of it. It is `step`, or 1 if the
-// numbers are not whole steps; then matrices that cannot be cut there become float32.
+// Returns `step` if it divides `numbers`, else 1. Ranks' shares of the numbers begin and end at multiples of the
+// result. A matrix that cannot be cut at such a place becomes float32.
 std::size_t choose_share_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
-// Describes a part of a fused matrix, in which the parts follow each other: its length, and this rank's share.
+// Describes the outputs of one part, such as q or gate: their number, and this rank's share of them. One matrix may
+// make several parts, one after the other.
 struct FusedPart {
   std::size_t width;
   IndexRange share;
 };
 
-// Returns the numbers by which a norm multiplies; for rms_plus_one, these are the stored numbers plus 1.
+// Returns the numbers by which a norm multiplies. For rms_plus_one these are the tensor's numbers plus 1; a GGUF file
+// stores the sums.
 std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
   if (kind != NormKind::rms_plus_one) return load_vector(tensor);
   const Part* const data = tensor.part("data");
@@ -189,7 +191,8 @@ class Loader {
     return layer;
   }
 
-  // Loads the output matrix into the weights, or this rank's share of it. It may be the embedding.
+  // Loads the output matrix, or this rank's share of it, and sets the number of scores. An embedding that is also the
+  // output matrix is loaded again only as a share.
   void load_output(DecoderWeights& weights) const {
     const bool is_tied = plan_.output.empty();
     weights.vocabulary = weights.embedding->rows();
@@ -239,7 +242,7 @@ class Loader {
   }
 
   // Returns this rank's share of the network's inner numbers. The share begins and ends where the rows or columns of
-  // all these matrices can be cut, if such places divide the numbers evenly (choose_share_step()).
+  // all these matrices can be cut, if their common step divides `inner` (choose_share_step()).
   IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
     std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);

@@ -65,8 +65,8 @@ void choose_experts(const Experts& experts, float* scores, std::size_t token, st
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
                 Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
-  // A single token would be summed in another order. So if the call has several tokens but the expert only one, the
-  // expert computes this token twice; not with an observer, which must see each token once.
+  // Some products sum a single token in another order than several. So if only one of several tokens chose the expert,
+  // the expert computes this token twice, except with an observer, which must see each token once.
   const std::size_t least = tokens > 1 && memory.observer == nullptr ? 2 : 1;
   const std::size_t count = std::max(least, choices.size());
   memory.gathered.resize(count * hidden);
@@ -120,7 +120,7 @@ void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
   }
 }
 
-// Copies the numbers of token t to the parts.
+// Copies the output of a fused matrix for token t to the parts.
 void copy_to_parts(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     float* const to = parts[p].data + t * parts[p].width;

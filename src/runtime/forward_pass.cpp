@@ -42,7 +42,8 @@ void ForwardPass::compute_logits(std::size_t first, std::size_t count, std::vect
 
 namespace {
 
-// Returns true if a token is the same text in both. Formats spell a token in different ways: "▁the" and " the".
+// Returns true if an id is the same text in both vocabularies. Formats spell a token in different ways: "▁the" and
+// " the".
 bool is_same_token(const Tokenizer& a, const Tokenizer& b, TokenId token) {
   const auto decode_token = [&](const Tokenizer& tokenizer) {
     return tokenizer.decode(std::array{token}, SpecialTokens::shown);

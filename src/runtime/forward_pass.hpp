@@ -32,8 +32,8 @@ class ForwardPass : public Computation {
   // the tokens outlive the computation.
   void begin_text(std::span<const TokenId> tokens);
 
-  // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two objects
-  // with the same tokens divide them in the same way. Throws cancelled.
+  // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at the end of the text.
+  // The division into batches depends only on the number of tokens. Throws cancelled.
   std::size_t compute_next_tokens(const std::stop_token& stop = {});
 
   // Computes the scores after `count` tokens of the last compute_next_tokens(), from index `first` on: [count,
@@ -54,15 +54,15 @@ class ForwardPass : public Computation {
   std::span<const TokenId> tokens_;
 };
 
-// Returns the tokens of a text with all special tokens, and with EOS at the end if the vocabulary has it.
+// Returns the tokens of Tokenizer::encode_with_special(), with EOS at the end if the vocabulary has it.
 std::vector<TokenId> encode_with_end(const Weights& weights, std::string_view text);
 
 // Returns BOS if texts begin with it in this vocabulary; std::nullopt if they do not.
 std::optional<TokenId> find_first_token(const Weights& weights);
 
 // Checks that two models have scores for the same tokens. Throws bad_argument, which names the difference, if the
-// numbers of scores differ, or an id is another text. One of the vocabularies may be absent, or have additional names
-// for rows that only pad the embedding.
+// numbers of scores differ, or if an id stands for different texts. A vocabulary may be absent, or have additional
+// names for rows that only pad the embedding.
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
 // Returns "\"token\" (17)".

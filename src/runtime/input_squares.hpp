@@ -20,7 +20,7 @@ class InputSquares final : public InputObserver {
     std::uint64_t tokens = 0;
   };
 
-  // Adds the squares of x. Only one thread at a time may call it.
+  // Adds the squares of x. Only one thread at a time may call it, so passes must have two tokens or more.
   void observe(std::span<const Product> products, const float* x, std::size_t tokens) override;
 
   // Calls use(origin, sums) for each matrix that has had inputs, in no particular order.

@@ -36,7 +36,7 @@ class KvCache {
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
           const std::optional<IndexRange>& held = {});
 
-  // Reserves memory for positions up to `end`. Callers do this before they store new positions.
+  // Reserves memory for positions [0, end). Callers do this before they store new positions.
   void reserve(std::size_t end);
 
   // Returns the first position that the layer still has; rings drop old ones.
@@ -53,7 +53,7 @@ class KvCache {
   // them in.
   void set_positions(std::size_t layer, std::size_t first, std::size_t last);
 
-  // Counts the positions up to `end` of a layer that another rank has, as if they were stored here.
+  // Records that a layer of another rank has positions up to `end` - 1, as if they were stored here.
   void count_remote_positions(std::size_t layer, std::size_t end) {
     layers_[layer].end = std::max(layers_[layer].end, end);
   }
@@ -62,7 +62,7 @@ class KvCache {
   void encode_and_store(std::size_t layer, std::size_t position, const float* key, const float* value);
 
   // These functions load and store the keys or values of a position as the cache has them: codes [width] and scales
-  // [count_scales()], head by head. Requires: the layer has the position.
+  // [count_scales()], head by head. load() requires a position that the layer has, store() one with reserved memory.
   void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
   void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 
@@ -98,7 +98,7 @@ struct Sequence {
   explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
 
   KvCache cache;
-  std::size_t position = 0;  // tokens computed so far; 0 starts over
+  std::size_t position = 0;  // tokens computed so far
   bool is_long = false;      // true if it was computed as a sequence longer than Transformer::get_recompute_limit()
 
   // Drops all tokens; keeps the memory.

@@ -164,7 +164,7 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
   return part;
 }
 
-// Represents an empty part of a matrix.
+// Represents a part without rows or without columns: an empty share of a rank. It has no bytes.
 class EmptyMatrix final : public Matrix {
  public:
   EmptyMatrix(const std::string& name, const Box& box, Orientation orientation)
@@ -191,7 +191,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   if (box.rows.size() == 0 || box.columns.size() == 0)
     return std::make_unique<EmptyMatrix>(tensor.name, box, orientation);
   StoredForm form = make_stored_form(tensor);
-  // A matrix with columns in another order must have all its columns, and they must be inputs.
+  // Products reorder x to the order of the stored columns. So the columns must be inputs, and none may be missing.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = make_float_form(tensor);
   const std::uint64_t needed = count_element_bytes(form.rows, tensor.elements());

@@ -130,17 +130,18 @@ struct ProductOptions {
 };
 
 // Computes y [tokens, outputs] = x [tokens, inputs] times the matrix, on the threads of the calling task arena. The
-// bits of a token's y depend on the other tokens only in two ways: on whether there are few tokens
-// (KernelInput::is_few(); each then gets the bits that it gets alone), and on the form of x (KernelInput::Form). With
-// Precision::exact they do not depend on the other tokens. With Precision::apart each token gets the bits that it gets
-// alone with Precision::fast, and each weight is still read from memory once.
+// other tokens affect the bits of a token's y only by their number. It decides whether there are few tokens
+// (KernelInput::is_few(); each then gets the bits that it gets alone), and which form x has (KernelInput::Form). For a
+// matrix [in, out] it matters only whether a token is alone. With Precision::exact the other tokens do not affect the
+// bits. With Precision::apart each token gets the bits that it gets alone with Precision::fast, and weights are still
+// read from memory only once for up to KernelInput::kFewTokens tokens.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               const ProductOptions& options = Precision::fast);
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
               const ProductOptions& options = Precision::fast);
 
-// Names the matrices of a gated network. x is multiplied by gate and up, which are two matrices, or one matrix with the
-// rows of `up` from `first` on. `combine` combines their results, which are then multiplied by down.
+// Names the matrices of a gated network. x is multiplied by gate and up: two matrices, or two ranges of rows of one
+// matrix, which begin at `first`. `combine` makes one result of both, which is then multiplied by down.
 struct GatedProduct {
   struct Rows {
     const Matrix* matrix = nullptr;
@@ -152,15 +153,16 @@ struct GatedProduct {
   const Matrix* down = nullptr;
 };
 
-// Computes y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate
-// results stay in the cache: each block is converted to the form for the last product as soon as it is computed.
+// Computes y = down times combine(gate times x, up times x), with the same bits as three calls of multiply(). The
+// results of `combine` stay in the processor's cache: each block is converted to the form for down as soon as it is
+// computed.
 // Returns false, without computing, for few tokens, for Precision::apart, for matrices that are empty, [in, out] or
 // stored in another order, and for an observer, which needs the intermediate results.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y,
                     const ProductOptions& options);
 
-// Holds a weight tensor in the form for kernels. The blobs have the bytes for `rows`; `scales` and zero points belong
-// to groups.
+// Holds a weight tensor in the form that kernels read. The blobs have the bytes to which pointers of `rows` will refer.
+// `scales` and `zeros` have a number for each group.
 struct StoredForm {
   StoredRows rows;
   BlobPtr data;
@@ -171,7 +173,7 @@ struct StoredForm {
   std::vector<std::uint32_t> column_order = {};  // the column of the tensor for each stored column; empty: in order
 };
 
-// Returns all elements as float32, which takes memory.
+// Returns all elements as float32. Unless the file has them as float32, they take memory when they are loaded.
 StoredForm make_float_form(const Tensor& tensor);
 
 // Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor, for

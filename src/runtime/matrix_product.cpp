@@ -1,4 +1,4 @@
-// Multiplies by matrices. The outputs are divided into units, which threads share.
+// Multiplies by matrices. A product is divided into units, which threads share.
 #include <algorithm>
 #include <optional>
 
@@ -45,7 +45,7 @@ Input make_input(const Matrix& matrix, const float* x, std::size_t tokens, Preci
   return input;
 }
 
-// Computes the products of several matrices with one x. The outputs are divided into units, which threads share.
+// Computes the products of several matrices with one x. A unit is a range of outputs, or of rows if is_summed().
 class Work {
  public:
   Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
@@ -217,8 +217,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Multiplies tokens so that each gets the bits that it gets alone. Unpacks rows once for kFewTokens tokens. Parts of
-// matrices [in, out] stay in the cache until all tokens have used them.
+// Multiplies tokens so that each gets the bits that it gets alone. Unpacks rows once for each kFewTokens tokens. A part
+// of a matrix [in, out] stays in the processor's cache until all tokens have used it.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });
@@ -250,7 +250,8 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
 // Returns true for a matrix without inputs or outputs: the empty share of a rank.
 bool is_empty(const Matrix& matrix) { return matrix.inputs() == 0 || matrix.outputs() == 0; }
 
-// Returns true if multiply_rows() computes the product for several tokens at once, without reordering rows or columns.
+// Returns true if there are many tokens, not few (KernelInput::is_few()), and multiply_rows() alone computes the
+// product: no rows or columns are reordered.
 bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
   return !is_empty(matrix) && matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 &&
          matrix.column_order().empty() && precision != Precision::apart &&
@@ -301,8 +302,8 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
   const std::size_t block = of_down.block_columns();
   const std::size_t stride = find_tile_row_stride(block);
   const std::size_t size = 2 * tokens * stride;  // the numbers of a block, of gate and of up
-  // Computes columns [first, last) of down's x: these are outputs, and so rows, of gate and up. `numbers` begins with
-  // the first column of a block.
+  // Computes the outputs [first, last) of gate and up, from which `finish` makes these columns of down's x. `numbers`
+  // begins at the first column of their block.
   const auto multiply_part = [&](std::size_t first, std::size_t last, float* numbers) {
     float* const to = numbers + first % block;
     multiply_rows(gate.stored(), product.gate.first + first, product.gate.first + last, of_gate.x, to, stride);

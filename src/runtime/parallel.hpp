@@ -18,8 +18,8 @@ class SessionThreads {
   // Uses the same number of threads as `other`.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
-  // Runs `work` on the threads. A stop request cancels the loops of the work; then throws cancelled. Several threads
-  // may call it at once.
+  // Runs `work` on the threads. After a stop request, the loops of the work end early, and run() throws cancelled.
+  // Several threads may call run() at once.
   void run(const std::stop_token& stop, const std::function<void()>& work) const;
 
  private:
@@ -28,7 +28,7 @@ class SessionThreads {
 };
 
 // Divides [0, count) into parts and calls use(first, last) for each, in parallel on the threads of the calling task
-// arena. Several parts have at least `least` / 2 items each; a single part runs on the calling thread.
+// arena. If there are several parts, each has at least `least` / 2 items. A single part runs on the calling thread.
 template <class Use>
 void run_in_parallel(std::size_t count, std::size_t least, const Use& use) {
   if (count <= least) return use(std::size_t{0}, count);

@@ -35,7 +35,7 @@ class Mean {
     return std::sqrt(squares_ / (count_ - 1) / count_);
   }
   Estimate make_estimate() const { return {value(), compute_standard_error()}; }
-  // Returns the estimate of exp(mean), to first order.
+  // Returns exp(mean), with its standard error to first order.
   Estimate estimate_exponential() const { return {std::exp(mean_), std::exp(mean_) * compute_standard_error()}; }
 
  private:
@@ -52,7 +52,7 @@ struct Prediction {
   bool same_top = false;
 };
 
-// Holds the scores of tokens of a text, a row each.
+// Holds rows of scores. Each row predicts one token of a text.
 class Rows {
  public:
   explicit Rows(std::size_t width) : width_(width) {}
@@ -208,7 +208,7 @@ class Perplexity::State {
     while (const std::size_t count = model_.compute_next_tokens(stop)) {
       if (base_) base_->compute_next_tokens(stop);
       const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
-      // Row i predicts the token after it.
+      // Row i of a batch predicts the token after the batch's token i.
       const std::size_t skipped = std::min(predicted, first_predicted - 1 - std::min(first, first_predicted - 1));
       for (std::size_t at = skipped, rows = 0; at < predicted; at += rows) {
         rows = Transformer::count_next_tokens(predicted - at, Transformer::kScoreRows);

@@ -50,7 +50,7 @@ struct Ranks {
   }
   HeadShare find_heads(std::size_t heads, std::size_t kv_heads) const;
 
-  // Returns the rank that has a layer.
+  // Returns the rank that has a layer. Requires: splits_layers().
   std::size_t find_owner(std::size_t layer, std::size_t layers) const;
 };
 

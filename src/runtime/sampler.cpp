@@ -141,8 +141,8 @@ TokenId Sampler::choose(std::span<const float> logits) {
   return draw(compute_total_weight());
 }
 
-// Accepts the guess with probability p / q, where p is its probability here, and q the one with which the draft drew
-// it. Otherwise draws from the excess of p over q.
+// Accepts the guess with probability min(1, p / q), where p is its probability here, and q the one with which the draft
+// drew it. Otherwise draws from the excess of p over q.
 TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   choose_candidates(logits);
   const double total = compute_total_weight();
@@ -215,8 +215,8 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 void Sampler::keep_nucleus() {
   const double total = compute_total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
-  // Tokens outside the nucleus weigh at most total - wanted together. Tokens that weigh less than `least` each, an even
-  // share of that, weigh less than that together: none of them is in the nucleus.
+  // The tokens outside the nucleus may together weigh total - wanted, and `least` is an even share of this. So all
+  // tokens lighter than `least` together weigh less, and none of them is in the nucleus.
   const double least = (total - wanted) / static_cast<double>(candidates_.size());
   ranked_.clear();
   std::ranges::copy_if(candidates_, std::back_inserter(ranked_),

@@ -82,8 +82,8 @@ class DefaultsReader {
     result_.ignored.push_back(fmt::format("{} {}", key, to_json(value)));
   }
 
-  // Returns the number of a key; std::nullopt if the key is absent or null. If the value is not such a number, or
-  // Sampler rejects it, lists it as ignored and returns std::nullopt.
+  // Returns the number of a key; std::nullopt if the key is absent or null. If the value is not a `Number`, or Sampler
+  // rejects it, lists the key as ignored and returns std::nullopt.
   template <typename Number>
   std::optional<Number> read_valid_number(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);

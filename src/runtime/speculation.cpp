@@ -86,7 +86,7 @@ class ModelDraft final : public Draft {
   }
 
  private:
-  // Makes the text of the draft's session the same: drops its other tokens, and feeds those that it lacks.
+  // Makes `tokens` the text of the draft's session: drops tokens that differ, and feeds those that the session lacks.
   void feed_missing_tokens(std::span<const TokenId> tokens) {
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;

@@ -37,7 +37,7 @@ class Draft {
 // last tokens.
 std::unique_ptr<Draft> make_lookup_draft();
 // Returns a draft that computes guesses with another, smaller model: options.draft->model. Throws bad_argument, which
-// names the difference, if its vocabulary is another one.
+// names the difference, if the vocabularies of the two models differ.
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
 // Decides how many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while
@@ -54,7 +54,7 @@ class GuessPace {
  private:
   std::size_t most_;
   std::size_t size_;
-  std::size_t pause_ = 0;       // passes without guesses
+  std::size_t pause_ = 0;       // how many passes without guesses are left
   std::size_t next_pause_ = 1;  // the length of the next pause
 };
 
@@ -66,12 +66,12 @@ class Speculation {
   // Copies the draft and the pace, but neither the tokens computed ahead nor the counts.
   Speculation(const Speculation& other);
 
-  // Returns the next token by the scores of the text.
+  // Samples the next token from the scores after the text. If the draft has guessed it, accepts or rejects the guess.
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
-  // Appends the pending token to a text that has room for `room` more tokens. Takes its scores from the tokens computed
-  // ahead, or computes it together with guesses of the next tokens. Returns false, without appending, if it was not
-  // computed ahead and there are no guesses. Throws cancelled, with the text unchanged.
+  // Appends the pending token to a text that has room for `room` more tokens. Takes the scores from the tokens computed
+  // ahead, or computes the token together with guesses of the next ones. Returns false, without appending, if the token
+  // was not computed ahead and there are no guesses. Throws cancelled, with the text unchanged.
   bool feed(TokenId token, ComputedText& text, std::size_t room, SessionThreads& threads, Workspace& memory,
             const std::stop_token& stop);
 

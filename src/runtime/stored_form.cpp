@@ -32,7 +32,7 @@ constexpr FloatForm kFloatForms[] = {
 struct AffineForm {
   DType dtype;
   bool ranged;
-  bool packed;  // several codes in a byte
+  bool packed;  // codes of four bits share a byte; no difference for eight bits
   Storage storage;
 };
 constexpr AffineForm kAffineForms[] = {
@@ -49,7 +49,7 @@ constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
 
 struct GroupForm {
   unsigned bits;
-  unsigned kept;    // bits of a stored code
+  unsigned kept;    // bits of a code in the form for kernels
   Storage storage;  // the form for float16 scales and zero points
   Storage scaled;   // the form for float32 scales
   Storage by_column;
@@ -100,8 +100,8 @@ std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage
   return form;
 }
 
-// Adds the tensor's zero points to a form with float32 scales: an array of numbers, or one number for all. Returns
-// false if the tensor has them in another form.
+// Adds the tensor's zero points to a form with float32 scales: an array of floating-point numbers, or one number for
+// all. Returns false if the tensor has them in another form.
 bool add_zero_points(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
@@ -112,8 +112,8 @@ bool add_zero_points(StoredForm& form, const Tensor& tensor, const GroupScheme& 
   return true;
 }
 
-// Returns the form for codes with float32 scales, in groups along rows or with one scale a row. Zero points are an
-// array of numbers, or one number for all.
+// Returns the form for codes with float32 scales, in groups along rows or with one scale a row; std::nullopt if kernels
+// cannot read the tensor.
 std::optional<StoredForm> make_scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
                                                  BlobPtr codes) {
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
@@ -234,7 +234,7 @@ std::optional<StoredForm> make_mx_form(const Tensor& tensor) {
   return StoredForm{{.storage = Storage::mx4, .group_size = 32}, data.blob, tensor.require("scales").blob};
 }
 
-// Returns the form for ggml's blocks along rows; std::nullopt for others.
+// Returns the form for ggml's blocks along rows; std::nullopt for blocks along columns.
 std::optional<StoredForm> make_block_form(const Tensor& tensor) {
   if (get_block_direction(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);

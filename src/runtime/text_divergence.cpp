@@ -18,7 +18,8 @@ class Pass : public Computation {
     require_output(*weights_);
   }
 
-  // Calls use(scores, rows) with the scores of some predicted tokens, in order.
+  // Calls use(scores, rows) for all predicted tokens, in order, at most Transformer::kScoreRows at a time. `scores` is
+  // [rows, vocabulary].
   template <typename Use>
   void compute(const TextDivergence::Texts& texts, const Use& use) {
     std::vector<Sequence> sequences;

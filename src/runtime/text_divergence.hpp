@@ -30,7 +30,7 @@ class TextDivergence {
 
   // Computes the base's predictions of all tokens but the first of each text. Throws bad_argument for an unknown id,
   // and for a text that is longer than the base's context; unsupported for scores that are not finite, and for a base
-  // without an output matrix. Requires: a text has two tokens or more, and all have kMostTokens at most.
+  // without an output matrix. Requires: each text has two tokens or more, and all together have at most kMostTokens.
   TextDivergence(std::shared_ptr<const Weights> base, Texts texts);
 
   // Returns the divergence from the base's distribution to the model's, in nats: the mean over the predicted tokens.

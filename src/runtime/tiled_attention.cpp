@@ -27,8 +27,8 @@ struct Parts {
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
-// Splits two rows of numbers into parts, and interleaves the rows. The i-th kTileTokens numbers of both go to
-// out.move_by(i * step).
+// Splits two rows of numbers into parts, and interleaves the rows. The i-th group of kTileTokens numbers of both goes
+// to out.move_by(i * step).
 void store_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -55,7 +55,7 @@ float compute_unnormalized_weights(float* scores, std::size_t count, const Index
   return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
 }
 
-// Computes attention with queries, keys, values and weights as tiles. Each thread has one, and reuses its memory.
+// Computes attention with queries, keys, values and weights as tiles. A thread has one object, and reuses its memory.
 class TiledAttention {
  public:
   static TiledAttention& get_thread_instance() {
@@ -77,9 +77,9 @@ class TiledAttention {
   }
 
  private:
-  // The first function returns the tiles with the keys of a position, the second those with one number of the values.
-  // Tiles of keys have kTileTokens positions, [size / 2, kTileTokens, 2] for each part. Tiles of values have
-  // kTileTokens numbers of a head, [positions / 2, kTileTokens, 2].
+  // get_keys() returns the tiles with the keys of kTileTokens positions, [size / 2, kTileTokens, 2] for each part.
+  // get_values() returns the tiles with kTileTokens numbers of each value, [positions / 2, kTileTokens, 2] for each
+  // part. A position is counted from begin_. Requires: the position or number is a multiple of kTileTokens.
   Parts get_keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};

@@ -51,7 +51,7 @@ void refuse_if_any(const Model& model, const std::vector<std::string>& reasons,
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks) {
-  // The type is empty if the file does not name it; then the family follows from names and shapes of tensors.
+  // The type is empty if the file does not name it; then find_family_or_llama() returns Llama.
   const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, format_family_names()));

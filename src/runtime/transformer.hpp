@@ -42,7 +42,8 @@ struct Workspace {
   std::optional<std::size_t> kept_layer;
   std::vector<float> kept;
 
-  // Numbers of the tokens that were computed last, each [tokens, width]. A transformer uses those that it needs.
+  // Working memory for the tokens that were computed last: `x` to `attended` are [tokens, width]. A transformer uses
+  // the arrays that it needs.
   std::vector<float> x;  // passed from layer to layer
   std::vector<float> normed;
   std::vector<float> projected;
@@ -57,13 +58,12 @@ struct Workspace {
   NetworkMemory network;
   std::vector<float> scores;                          // the scores of the experts
   std::vector<float> gathered;                        // the input of an expert
-  std::vector<float> expert_out;                      // the output of an expert
+  std::vector<float> expert_out;                      // the output of an expert, or of all experts of a single token
   std::vector<NetworkMemory> experts;                 // one for each expert that runs in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
   ProductOptions product_options() const { return {precision, observer}; }
 
-  // Computes x += y.
   void add_to_x(const std::vector<float>& y) {
     run_in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) x[i] += y[i];
@@ -112,13 +112,13 @@ class Transformer {
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
   // Appends the tokens to their sequences, and computes their hidden states. Throws cancelled, with the positions of
-  // the sequences unchanged, if the calling task's group is cancelled meanwhile. Requires: the sequences differ, and
-  // each gets a token or more; together they get 1 to kMaxBatch tokens, which are known and fit.
+  // the sequences unchanged, if the calling task's group is cancelled meanwhile. Requires: the sequences differ; each
+  // gets a token or more, and has room for its tokens; all together get 1 to kMaxBatch; the vocabulary has all ids.
   virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
   // Computes the scores after some tokens of the last forward() with this memory: out [rows, vocabulary_size()]. `rows`
-  // are indices of tokens in all its sequences, in order. Afterwards memory.normed has the hidden states of these
-  // tokens after the final norm, [rows, hidden_size()]. Throws cancelled, as forward() does. Requires: has_output().
+  // has the indices of these tokens in the whole batch. Afterwards memory.normed has their hidden states after the
+  // final norm, [rows, hidden_size()]. Throws cancelled, as forward() does. Requires: has_output().
   virtual void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
@@ -135,8 +135,9 @@ class Transformer {
 };
 
 // Returns a transformer with the weights of the model, or this rank's share of them. Throws an error with the reason if
-// Poise cannot run the model. All ranks call its functions in the same order. If a call ends early on one rank (it is
-// cancelled, or the cache cannot hold a number), the other ranks wait in theirs, and the caller has to end them.
+// Poise cannot run the model. All ranks must call the transformer's functions in the same order. If a call ends early
+// on one rank (it is cancelled, or the cache cannot hold a number), the other ranks wait in the same call without end,
+// and the caller has to end these ranks.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise

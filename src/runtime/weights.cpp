@@ -101,7 +101,7 @@ std::shared_ptr<const Weights> load_weights(const Model& model) { return load_we
 
 std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks) {
   if (const auto resolved = resolve_tied_output(model))
-    return load_weights(*resolved, ranks);  // open() does this, too; a model made in memory lacks it
+    return load_weights(*resolved, ranks);  // only for a model made in memory: open() has already resolved its models
   if (ranks.communicator != nullptr) require_same_headers(model, *ranks.communicator);
   auto parts = std::make_unique<Weights::Parts>();
   parts->transformer = make_transformer(model, ranks);

@@ -24,7 +24,7 @@ struct Weights::Parts {
   std::size_t max_context = 0;
   std::vector<TokenId> ends = {};  // by default, each of these ends a text
   std::vector<Tensor> tensors = {};
-  Attributes config = {};  // the whole configuration
+  Attributes config = {};  // whole_config() of the model
   LazyValue<const std::string> fingerprint = {};
 };
 
@@ -43,7 +43,8 @@ void require_valid_options(const Weights& weights, const GenerateOptions& option
 // Throws unsupported for a model without an output matrix.
 void require_output(const Weights& weights);
 
-// Returns true if a generated token ends the text.
+// Returns true if a generated token ends the text: options.stop_id, by default each of Parts::ends. Returns false if
+// options.ignore_eos is true.
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 
 // Returns compute_fingerprint() of the model, computed once.
@@ -55,7 +56,7 @@ void require_layer(const Weights& weights, std::size_t layer);
 // Returns the number of positions of a session with these options. Throws bad_argument if the model has fewer.
 std::size_t find_context(const Weights& weights, const SessionOptions& options);
 
-// Returns the cache type of a session with these options.
+// Returns options.cache; by default f32 for options.exact, else f16.
 CacheType choose_cache_type(const SessionOptions& options);
 
 // Returns the scores of tokens that have a text: an embedding may have more rows, as padding. Returns all scores if

@@ -1,7 +1,7 @@
-// Reads AutoRound's directories. The key packing_format, or `backend` in older directories, names the storage of
-// another project:
+// Reads AutoRound's directories. The key packing_format, or `backend` in older directories, names the form of the
+// parts. Most forms are those of other projects:
 //
-//   auto_round:auto_gptq        GPTQ, whose zero points are stored minus 1
+//   auto_round:auto_gptq        GPTQ, whose zero points are stored minus 1; the default, and `backend` "auto"
 //   auto_round,                 GPTQ, whose zero points are stored as they are
 //   auto_round:gptqmodel
 //   auto_round:auto_awq         AWQ
@@ -9,7 +9,7 @@
 //   auto_round:fp8_static       `weight` f8 and `weight_scale`, one number or one for each row
 //
 // The key extra_config has other settings for some modules, by names or by regular expressions. Poise does not match
-// the expressions: the shapes of the parts show which settings apply, as for `dynamic` of GPTQ.
+// the expressions. If the parts are those of GPTQ, their shapes show which settings apply (`dynamic` in gptq.cpp).
 //
 // Sources: export_to_autoround of auto-round, and the INC configuration of vLLM.
 #include <algorithm>
@@ -32,7 +32,8 @@ constexpr std::string_view kDefaultPacking = "auto_round:auto_gptq";
 
 enum class Storage : std::uint8_t { gptq, gptq_v2, awq, parts };
 
-// Returns how the directory's integers are stored. Throws unsupported (without path) for an unknown name of a storage.
+// Returns the form in which the directory stores codes. Storage::parts stands for the forms without codes in words.
+// Throws unsupported (without path) for an unknown form.
 Storage find_storage(const QuantizationConfig& config) {
   std::string_view key = "packing_format";
   std::optional<std::string> name = config.read_text(key);
@@ -58,7 +59,8 @@ void require_known_variant(const QuantizationConfig& config) { (void)find_storag
 
 bool is_expression(std::string_view name) { return name.find_first_of("*+?^$()[]{}|\\") != std::string_view::npos; }
 
-// Returns the settings of a matrix with the keys of GPTQ's and AWQ's configurations.
+// Converts the settings of a matrix to a configuration that the schemes of GPTQ and AWQ read. If extra_config has
+// no settings under the matrix's name, those under regular expressions become `dynamic`.
 Attributes make_settings(const std::string& matrix, const QuantizationConfig& config, Storage storage) {
   Attributes settings = {{"bits", Value()},
                          {"group_size", Value()},
@@ -100,12 +102,13 @@ Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
   return scheme.fold(matrix, described);
 }
 
-// Returns the warnings of GPTQ or AWQ about each group of matrices with the same settings.
+// Returns the warnings of GPTQ or AWQ. Their list_warnings takes one configuration, so each call gets the matrices that
+// have the same settings.
 std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
                                        std::span<const std::string> matrices) {
   const Storage storage = find_storage(config);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
-  std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // matrices by their settings as JSON
+  std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // by the settings as JSON
   for (const std::string& matrix : matrices) {
     Attributes settings = make_settings(matrix, config, storage);
     auto& group = groups[to_json(Value(settings))];
@@ -120,7 +123,7 @@ std::vector<std::string> list_warnings(const Model& model, const QuantizationCon
   return warnings;
 }
 
-// Returns true for floats of 8 bits. Numbers of 4 bits have scales with the same name, too.
+// Returns true for floats of 8 bits. Numbers of 4 bits also have a weight_scale, but are in weight_packed.
 bool holds_floats(const MatrixParts& matrix) { return matrix.find(".weight_packed") == nullptr; }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig&) {

@@ -1,9 +1,9 @@
-// Reads AWQ's directories. Codes are in the order of its gemm kernels. A matrix of `in` columns and `out` rows has
+// Reads AWQ's directories, with codes in the order of AWQ's gemm kernels. A matrix of `in` columns and `out` rows has
 // these parts:
 //
-//   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order of kPlaces
+//   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours in a column, in the order of kPlaces
 //   scales    f16, bf16 or f32 [groups, out]
-//   qzeros    i32 [groups, out / 8], the zero points in the same order
+//   qzeros    i32 [groups, out / 8]; a word has the zero points of eight neighbours, in the same order
 //
 // value = (code - zero) * scale.
 #include <algorithm>
@@ -21,10 +21,11 @@ namespace {
 
 constexpr unsigned kBits = 4;
 constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
-// A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7, from its low bits up.
+// The place of each neighbour in a word: from its low bits up, a word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7.
 constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// Returns the integer of `key`, or of AWQ's own name `older`, which older directories use.
+// Returns the integer under `key`, or else under `older`, AWQ's own name of the key in older directories. Throws
+// invalid_file (without path) if both are missing.
 std::int64_t read_number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
   const auto found = config.read_integer(key);
   return found ? *found : config.require_integer(older);
@@ -51,7 +52,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                              .group_size = size == -1 ? 0 : static_cast<std::uint64_t>(size)});
 }
 
-// Returns a warning for zero points that contradict the configuration. Poise uses them, as AWQ's kernels do.
+// Returns a warning if zero_point is false, but the first zero points of a matrix are not all 8. Poise uses the stored
+// zero points, as AWQ's kernels do.
 std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
                                        std::span<const std::string> matrices) {
   constexpr float kMiddle = 1U << (kBits - 1);

@@ -1,7 +1,7 @@
 // Reads BitNet b1.58, as transformers stores it. A matrix [out, in] has these parts:
 //
-//   weight         u8 [out / 4, in], four codes of 2 bits a byte: a byte of row r has, from its low bits on, the codes
-//                  of the rows r, r + out / 4, r + out / 2 and r + 3 out / 4
+//   weight         u8 [out / 4, in], four codes of 2 bits a byte: a byte in row r has, from its low bits on, the codes
+//                  of the rows r, r + out / 4, r + out / 2 and r + 3 out / 4 in the same column
 //   weight_scale   one number
 //
 // value = (code - 1) * weight_scale with linear_class "autobitlinear", (code - 1) / weight_scale with "bitlinear", the
@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 1> kCodes = {DType::u8};
 constexpr unsigned kPerByte = 4;
 
-// Converts the codes to row-major order: a byte has four neighbours of a row, from its low bits on.
+// Converts the codes to row-major order: a byte of the result has four neighbours in a row, from its low bits on.
 class RowsBlob final : public Blob {
  public:
   // Requires: `columns` is a positive multiple of 4; the blob has whole rows.

@@ -1,15 +1,17 @@
 // Reads bitsandbytes. A matrix with n elements in row-major order has these parts:
 //
-//   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half; or the same bytes as numbers of
-//            another type (bnb_4bit_quant_storage)
-//            weight.quant_map f32 [16], the numbers that the codes mean
-//            weight.absmax f32, a scale for each block; or u8, codes of scales, with
-//            weight.nested_absmax f32 and weight.nested_quant_map f32 [256], which decode these
-//            weight.quant_state.bitsandbytes__nf4 or __fp4, JSON: shape, blocksize, nested_blocksize, nested_offset
-//   8 bits   weight i8 [out, in], SCB f32 [out]; value = code * SCB / 127
+//   4 bits   weight u8 [n / 2, 1], rounded up: two codes a byte, the even one in the high half; or the same bytes as
+//            numbers of another type (bnb_4bit_quant_storage)
+//            weight.quant_map f32 [16], the number that each code means
+//            weight.absmax f32, a scale for each block of blocksize elements; or u8, a code for each scale
+//            weight.nested_quant_map f32 [256], if scales are codes: the number that each of these codes means
+//            weight.nested_absmax f32, if scales are codes: a scale for each block of nested_blocksize scales
+//            weight.quant_state.bitsandbytes__nf4 or __fp4, JSON: shape, blocksize, nested_blocksize, nested_offset,
+//            quant_type
+//   8 bits   weight i8 [out, in]; SCB f32 [out]; perhaps weight_format u8, one number: 0 means row-major order
 //
-// value = quant_map[code] * scale, where scale is absmax, or
-// nested_quant_map[absmax] * nested_absmax of its block + nested_offset.
+// With 4 bits, value = quant_map[code] * scale. The scale is absmax, or, if scales are codes,
+// nested_quant_map[absmax] * nested_absmax + nested_offset. With 8 bits, value = code * SCB / 127.
 #include <array>
 #include <cmath>
 
@@ -38,7 +40,7 @@ constexpr std::array<std::string_view, 6> kParts4 = {".weight",  ".weight.absmax
 constexpr std::array<std::string_view, 2> kParts8 = {".weight", ".weight_format"};
 constexpr std::array<DType, 1> kCodes4 = {DType::u8};
 constexpr std::array<DType, 1> kCodes8 = {DType::i8};
-// The even code is in the high half.
+// The place of each of the two codes in a byte: the even one is in the high half.
 constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 
 // Reads the JSON object of a matrix (quant_state).
@@ -107,7 +109,7 @@ class State {
   Attributes keys_;
 };
 
-// Makes a part of scales that are stored as codes with scales of their own.
+// Makes the part `scales` from `count` scales that are stored as codes with scales of their own.
 Part decode_nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
   const std::uint64_t block = state.read_positive("nested_blocksize");
@@ -181,8 +183,8 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_signed_rows(matrix, weight, make_computed_f32(weight.shape[0], divide));
 }
 
-// Returns a warning if quant_map differs from bitsandbytes' own table for the type, because bitsandbytes uses its own
-// table.
+// Returns a warning if quant_map differs from bitsandbytes' own table for nf4 or fp4. bitsandbytes decodes with its own
+// table, but Poise with quant_map.
 std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig&,
                                        std::span<const std::string> matrices) {
   constexpr float kRounding = 1e-3F;
@@ -191,7 +193,7 @@ std::vector<std::string> list_warnings(const Model& model, const QuantizationCon
       0.0795803F, 0.1609302F,  0.2461123F,   0.33791524F,  0.44070983F,  0.562617F,    0.72295684F,  1.0F};
   static constexpr std::array<float, 8> kFp4 = {0.0F, 0.0625F / 12, 8.0F / 12, 1.0F, 4.0F / 12, 0.5F, 2.0F / 12, 0.25F};
   std::vector<std::string> others;
-  std::string type;  // the type of the first matrix
+  std::string type;  // the type of the first matrix in `others`
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, k4Bit);
     const State state(matrix);

@@ -1,12 +1,12 @@
-// Reads files of ComfyUI that describe each quantized module X by JSON. Either the tensor X.comfy_quant (u8) has this
-// text, or the key _quantization_metadata of the file's metadata describes all modules: {"layers": {"X": {"format":
-// "float8_e4m3fn"}}}. The parts are:
+// Reads files of ComfyUI that describe each quantized module X by JSON. Either the tensor X.comfy_quant (u8) has the
+// module's JSON, {"format": "float8_e4m3fn"}, or the key _quantization_metadata of the file's metadata describes all
+// modules: {"layers": {"X": {"format": "float8_e4m3fn"}}}. The parts are:
 //
 //   float8_e4m3fn, float8_e5m2   weight f8 [out, in]; weight_scale, one number or one for each row
 //   int8_tensorwise              weight i8 [out, in]; weight_scale, the same
 //
-// value = weight * weight_scale. Numbers of int8_tensorwise with "convrot" are rotated, and scales of nvfp4 and mxfp8
-// are in an order for GPUs; Poise refuses these.
+// value = weight * weight_scale. Poise refuses modules with "convrot", whose numbers are rotated, and the formats nvfp4
+// and mxfp8, whose scales are in an order for GPUs.
 //
 // Source: convert_old_quants() of comfy/utils.py, and ComfyUI's page about quantization.
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kMarker = ".comfy_quant";
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".weight_scale"};
-constexpr std::uint64_t kMostBytes = 65536;  // the most bytes of a module's JSON
+constexpr std::uint64_t kMostBytes = 65536;  // the limit of a module's JSON
 
 Attributes read_description(const MatrixParts& matrix) {
   const Tensor& tensor = matrix.require(kMarker);

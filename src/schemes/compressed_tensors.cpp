@@ -1,19 +1,20 @@
 // Reads compressed-tensors, as llm-compressor writes it. A matrix [out, in] has these parts:
 //
-//   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added; a word
-//                     has n = 32 / bits of them, rounded down, from its low bits on. Versions from 2026 on leave no
-//                     gaps: i32 [out, in * bits / 32], rounded up;
-//                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, if there are zero points: i32
-//                     [out / n, groups], packed in the same way along columns, or signed numbers [out, groups], without
-//                     2^(bits - 1) added;
-//                     weight_g_idx i32 or i64 [in], the group of each column; -1 for all if groups are neighbours
-//   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point
+//   pack-quantized    weight_packed i32 [out, in / n], rounded up: signed codes of 2 to 8 bits, plus 2^(bits - 1). A
+//                     word has n = 32 / bits codes, rounded down, from its low bits on. Versions from 2026 on leave no
+//                     gaps: i32 [out, in * bits / 32], rounded up
+//                     weight_shape [2]: out, in
+//                     weight_scale [out, groups]
+//                     weight_zero_point, if there are zero points: i32 [out / n, groups], rounded up, packed like codes
+//                     but along columns, also plus 2^(bits - 1); or signed numbers [out, groups]
+//                     weight_g_idx i32 or i64 [in], the group of each column; -1 for all if neighbours share groups
+//   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point, weight_g_idx
 //   float-quantized   weight f8 [out, in], weight_scale
 //
-// There are in / group_size groups, rounded up. There may also be one scale for each row ([out, 1]), one for the
-// matrix, or, with strategy "block", one for each block of block_structure ([out / rows, in / columns], rounded up).
-// Zero points that are not packed have the shape of scales, or, with one scale for the matrix, there may be one for
-// each row. value = (code - zero) * scale.
+// There are in / group_size groups, rounded up. Without groups, weight_scale has one number for each row ([out, 1]),
+// one for the matrix, or, with strategy "block", one for each block of block_structure ([out / rows, in / columns],
+// rounded up). Zero points that are not packed have the shape of weight_scale. If there is one scale for the matrix,
+// each row may still have a zero point. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -45,13 +46,13 @@ constexpr std::array<unsigned, 7> kWidths = {2, 3, 4, 5, 6, 7, 8};
 constexpr std::array<DType, 5> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
                                               DType::f8_e5m2fnuz};
 
-// Holds an object of config_groups, which describes how weights of some modules are stored.
+// Holds an entry of config_groups: `weights` describes how the weights of the modules `targets` are stored.
 struct WeightGroup {
   const Attributes* weights;
-  const ModuleList* targets;  // the modules; null: the object does not name any
+  const ModuleList* targets;  // null: the entry does not name modules
 };
 
-// Returns the objects in config_groups of `object`, with their names.
+// Returns the entries of `config_groups` in an object, with their names. Null has no entries.
 std::vector<std::pair<std::string_view, const Attributes*>> list_groups(const Attributes* object) {
   std::vector<std::pair<std::string_view, const Attributes*>> found;
   const auto* map = get_member<Attributes>(object, "config_groups");
@@ -90,7 +91,7 @@ void require_offline_transforms(const QuantizationConfig& config) {
   }
 }
 
-// Returns the formats that the configuration names, for all matrices or a group of them.
+// Returns all formats that the configuration names: its own, and those of the entries of config_groups.
 std::set<std::string> list_formats(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.read_text("format")) formats.insert(*format);
@@ -123,11 +124,11 @@ ModuleList::Match match_target(const WeightGroup& group, const std::string& modu
   return group.targets == nullptr ? ModuleList::Match() : group.targets->match(module);
 }
 
-using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
+using Descriptions = std::vector<const Attributes*>;  // WeightGroup::weights of some groups
 
-// Returns the descriptions of the group that matches a matrix best, by the rules of the library compressed-tensors,
-// among groups with one of these widths. Returns several descriptions if several groups have the best target, or if no
-// group matches.
+// Returns the description of the group that names the matrix best, by the rules of the library compressed-tensors. Only
+// groups whose num_bits is in `widths` count. Returns several descriptions if several groups have the best target, and
+// those of all groups that count if none of them names the matrix.
 Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                                std::span<const unsigned> widths) {
   Descriptions found;
@@ -145,9 +146,9 @@ Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConf
   return found;
 }
 
-// Returns the number of bits of a code. `widths` are those that fit the number of words: there may be several, such as
-// 7 and 8, or 3 and 4 in few columns. The configuration decides; if it states no bits at all, widths of 2, 4 and 8 come
-// first. Returns 0 if no width is left, and throws unsupported if several are.
+// Returns the number of bits of a code. `widths` has the numbers that fit the count of words. There may be several,
+// such as 7 and 8, or 3 and 4 in few columns. The key num_bits decides. If no group has it, 2, 4 and 8 come before
+// other numbers. Returns 0 if no number is left. Throws unsupported if several are left.
 unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : find_descriptions(matrix, config, widths))
@@ -172,7 +173,8 @@ unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& con
   return *found.begin();
 }
 
-// Returns the grid of blocks, if the configuration describes blocks that fit the shape of the scales.
+// Returns the grid of blocks from the first group with the strategy "block" whose blocks fit the shape of the scales;
+// std::nullopt if there is none. Throws what read_sides() throws.
 std::optional<BlockGrid> find_block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
   for (const WeightGroup& group : list_weight_groups(config)) {
     const Value* strategy = group.weights->find("strategy");
@@ -218,7 +220,8 @@ std::optional<BlockGrid> find_group_grid(const MatrixParts& matrix, const Tensor
   return BlockGrid{shape[0], scales.shape[1], 1, *fitting.begin()};
 }
 
-// Returns the blocks of the matrix that share a scale: blocks, groups of columns, rows, or the whole matrix.
+// Returns the grid of the stored scales. Its blocks are groups of neighbours in a row, the whole matrix, blocks of the
+// configuration, or rows. Throws invalid_file if the shape of the scales is that of none of these.
 BlockGrid find_scale_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
                           const QuantizationConfig& config, const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
@@ -237,15 +240,16 @@ BlockGrid find_scale_grid(const MatrixParts& matrix, const Tensor& scales, const
   return {shape[0], groups, 1, shape[1] / groups};
 }
 
-// Holds scales of groups along rows.
+// Holds a scale for each group of neighbours in a row. All groups have one size, so there may be more groups than the
+// file has scales.
 struct Scales {
   BlockGrid grid;  // the grid of the stored scales
   EvenGroups groups = {};
-  Shape shape;  // [rows, groups]
+  Shape shape;  // of `part`: [rows, groups]
   Part part;
 };
 
-// Repeats the stored numbers of a grid, so that each group has a number.
+// Repeats the stored numbers of `grid`, so that there is one for each group of `scales`.
 BlobPtr spread_numbers(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
   if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
   const std::uint64_t columns = scales.shape[1] * scales.groups.size;
@@ -276,7 +280,8 @@ struct Packing {
   std::uint64_t per_word() const { return has_gaps ? 32 / bits : 0; }
 };
 
-// Converts signed zero points, which are not packed, to unsigned ones by adding the middle of the codes.
+// Converts signed zero points, which are not packed, to those of unsigned codes: adds `middle`, which is 2^(bits - 1).
+// Reading throws unsupported for a sum that is not a whole number from -kMost to kMost.
 BlobPtr make_plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
   constexpr float kMost = 2048;  // float16 has all whole numbers up to here
   const BlobPtr numbers = make_f32_numbers(zeros);
@@ -295,7 +300,8 @@ BlobPtr make_plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float m
   return make_cast_blob(name, make_computed_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
 }
 
-// Returns the zero points of groups as unsigned codes.
+// Returns the zero point of each group, for unsigned codes, as float16. If weight_zero_point is missing, each is
+// 2^(bits - 1); if all descriptions have "symmetric": false, throws invalid_file instead.
 Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& packing,
                 const Descriptions& described) {
   const unsigned middle = 1U << (packing.bits - 1);
@@ -309,8 +315,8 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
       matrix.require_data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
   const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
   const BlockGrid one = {1, 1, scales.shape[0], scales.shape[1] * scales.groups.size};
-  // If there is one scale for the matrix, each row may still have its own zero point.
   BlockGrid grid = scales.grid;
+  // If there is one scale for the matrix, each row may still have its own zero point.
   const BlockGrid& packed_grid = grid.rows * grid.columns == 1 ? each_group : grid;
   const Shape packed = {packing.count_words(packed_grid.rows), packed_grid.columns};
   if (data.dtype == DType::i32 && zeros->shape == packed) {
@@ -338,7 +344,7 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
   return make_part("zeros", DType::f16, spread_numbers(std::move(numbers), DType::f16, grid, scales));
 }
 
-// Returns the index of groups; null if groups are neighbours, also if the file has -1 for all columns.
+// Returns GroupParts::index; null if neighbours share groups, which the file may also state by -1 for all columns.
 BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
   constexpr std::string_view kIndex = ".weight_g_idx";
   const Tensor* index = matrix.find(kIndex);
@@ -459,7 +465,8 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
-// Adds a warning about these matrices, if there are any. Their names replace {} in `format`.
+// Adds a warning about these matrices, if there are any. The first name and the number of the others replace {} in
+// `format`.
 void add_warning(std::vector<std::string>& warnings, const std::vector<std::string_view>& names,
                  std::string_view format) {
   if (!names.empty()) warnings.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
@@ -513,7 +520,8 @@ bool is_symmetric(const Attributes& weights) {
   return symmetric != nullptr && *symmetric;
 }
 
-// Returns warnings where parts of a matrix contradict its description in the configuration.
+// Returns warnings about matrices with parts that contradict their description in the configuration, and those of
+// list_name_warnings().
 std::vector<std::string> list_integer_warnings(const Model& model, const QuantizationConfig& config,
                                                std::span<const std::string> matrices) {
   std::vector<std::string_view> without_index;

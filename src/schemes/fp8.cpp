@@ -1,13 +1,13 @@
 // Reads floating-point numbers of eight bits with scales. A matrix [out, in] has some of these parts:
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]; for AMD's processors also f8_e4m3fnuz or f8_e5m2fnuz
-//   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; if the key is
-//                      missing, they have 128 rows and columns. If it is null, or missing and there is one scale, the
-//                      shapes are those of weight_scale. The scales may be powers of two (f8_e8m0)
-//   weight_scale       one number, or one for each row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of
-//                      128 rows and columns, [out / 128, 1, in / 128, 1], rounded up
+//   weight_scale_inv   one number for each block, [out / rows, in / columns], rounded up. The key weight_block_size is
+//                      [rows, columns] of a block; if it is missing, both are 128. If it is null, or if it is missing
+//                      and there is one number, the shape is that of weight_scale. Numbers may be f8_e8m0 (powers of 2)
+//   weight_scale       one number, or one for each row ([out, 1] or [out]); with ModelOpt's FP8_PB_WO, one for each
+//                      block of 128 rows and columns ([out / 128, 1, in / 128, 1], rounded up)
 //   scale_weight       one number, in ComfyUI's files
-//   input_scale        how inputs are quantized; scale_input in ComfyUI's files
+//   input_scale        how inputs are quantized, which Poise leaves out; scale_input in ComfyUI's files
 //
 // value = weight * scale, for all kinds of scales.
 #include <array>
@@ -49,8 +49,8 @@ Tensor fold_with_scales(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
-// Folds a matrix of ModelOpt. The shape of the scales shows whether each block has one, because quant_algo does not
-// describe every matrix (MIXED_PRECISION).
+// Folds a matrix of ModelOpt. Four dimensions of weight_scale mean a scale for each block. quant_algo cannot show this,
+// because with MIXED_PRECISION it does not describe single matrices.
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
@@ -59,7 +59,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   return f8.make_tensor(kBlock, kBlock);
 }
 
-// Makes the row of a scheme with the part kParts besides its marker, and codes of the types kCodes.
+// Makes a scheme whose matrices have the marker and kParts as their parts, and codes of the types kCodes.
 constexpr QuantizationScheme make_scheme(std::string_view title, std::string_view method, std::string_view marker,
                                          Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config)) {
   return {.title = title,
@@ -78,7 +78,8 @@ const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fo
 // Has a scale for each row. Source: FbgemmFp8Config of transformers.
 const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_with_scales);
 
-// No quantization_config describes this scheme of ComfyUI. Source: convert_old_quants() in comfy/utils.py.
+// No quantization_config names this scheme: the tensor scaled_fp8 marks its files. Source: convert_old_quants() in
+// ComfyUI's comfy/utils.py.
 const QuantizationScheme kComfyUi = {
     .title = "ComfyUI scaled fp8",
     .method = "",

@@ -3,19 +3,19 @@
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream. Version 1 of the format stores
-//             each minus 1. With sym, all zero points are 2^(bits - 1). Some files named version 1 store them without
-//             subtracting 1, which the numbers of the first group show
+//             each minus 1. Some files name one version, but store zero points as the other. With sym, all zero points
+//             are 2^(bits - 1), so the stored numbers show the version
 //   g_idx     i32 or i64 [in], the group of each column. If it is missing, neighbours share a group. With desc_act,
 //             matrices of several groups need it
 //
-// There are in / group_size groups, rounded up: the last one may be shorter. Then Poise splits all groups into smaller
-// ones of one size, which divides `in`, with the same scales.
+// There are in / group_size groups, rounded up. If the last one is shorter, Poise splits all groups into smaller ones
+// of one size, which divides `in`, with the same scales.
 //
 // The key `dynamic` has other settings for some modules, by regular expressions: {"+:.*down.*": {"bits": 8},
-// "-:.*up.*": {}}. The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these
-// settings.
+// "-:.*up.*": {}}, where "-:" means modules that are not quantized. Poise does not match the expressions: it takes the
+// settings whose bits and group_size fit the shapes of qweight, scales and qzeros.
 //
-// value = (code - zero) * scale. 32 codes of 3 bits take three words; Poise stores each in four bits.
+// value = (code - zero) * scale. 32 codes of 3 bits take three words; Poise stores each code in four bits.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -39,7 +39,8 @@ struct GroupSettings {
   bool is_symmetric = false;
 };
 
-// Returns the settings of the directory first, and then those that `dynamic` has for some modules.
+// Returns the settings of the directory first, and then those that `dynamic` has for some modules. Keys that these lack
+// have the directory's values.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.require_integer("bits"), config.require_integer("group_size"),
                                      config.read_boolean("desc_act").value_or(false),
@@ -47,7 +48,7 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   if (!config.has("dynamic")) return all;
   const Attributes* map = config.find_object("dynamic");
   for (const auto& [pattern, value] : *map) {
-    if (pattern.starts_with("-:")) continue;  // not quantized
+    if (pattern.starts_with("-:")) continue;  // these modules are not quantized
     const auto* keys = value.get_if<Attributes>();
     if (keys == nullptr)
       throw Error(ErrorKind::invalid_file,
@@ -100,8 +101,9 @@ void require_known_variant(const QuantizationConfig& config) {
   }
 }
 
-// Returns the directory's settings, or the ones of `dynamic` if only these fit the shapes of the matrix's parts. If
-// several fit, prefers settings without an index; the result is symmetric only if all that fit are.
+// Returns the settings that fit the shapes of the matrix's parts: the directory's, or those of `dynamic`. If several
+// fit, prefers those without desc_act, and then the first ones; the result is symmetric only if all that fit are.
+// Returns the directory's settings if none fit.
 GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   std::vector<GroupSettings> all = read_all_settings(config);
   const GroupSettings usual = all.front();
@@ -129,12 +131,13 @@ GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig&
 
 // Describes how the zero points of a matrix are stored.
 struct ZeroPointStorage {
-  unsigned add = 0;              // the number to add to each zero point
-  bool contradict_name = false;  // true if they contradict the name of the format
-  bool contradict_sym = false;   // true if they are not the zero points of symmetric groups
+  unsigned add = 0;              // 0 or 1, the number to add to each zero point, modulo 2^bits
+  bool contradict_name = false;  // true if the zero points contradict the name of the format
+  bool contradict_sym = false;   // true if `sym` is true, but the zero points are not those of symmetric groups
 };
 
-// Requires: the shape of qzeros is [groups, out * bits / 32].
+// Finds the storage by the name of the format. With sym, the first stored zero points decide instead, provided that all
+// are 2^(bits - 1), or all are one less. Requires: the shape of qzeros is [groups, out * bits / 32].
 ZeroPointStorage find_zero_point_storage(const MatrixParts& matrix, const QuantizationConfig& config,
                                          const GroupSettings& settings) {
   const bool less_one = find_format_name(config).is_version_1();
@@ -166,7 +169,7 @@ std::vector<std::string> list_warnings(const Model& model, const QuantizationCon
   const FormatName format = find_format_name(config);
   std::vector<std::string> misnamed;
   std::vector<std::string> not_symmetric;
-  unsigned middle = 0;  // the zero point of the first matrix with a wrong format name
+  unsigned middle = 0;  // 2^(bits - 1) of the first matrix in `misnamed`
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, kGptq);
     const GroupSettings settings = find_settings(matrix, config);

@@ -1,18 +1,20 @@
 // Reads HQQ, as transformers saves it (HQQLinear.state_dict(), with settings as small tensors). A matrix [out, in] has
 // these parts:
 //
-//   W_q          u8 or i32 [words, group_size], for codes [groups, group_size], several in a word; with axis 0
-//                [words, groups], for codes [group_size, groups]
-//   scale, zero  one for each group, in the order of the matrix's rows
-//   shape        i64 [2]
+//   W_q          u8 or i32 [s, group_size], words of the array of codes [groups, group_size]; with axis 0
+//                [s, groups], words of the array [group_size, groups]
+//   scale, zero  one number for each group, in row-major order of [out, in / group_size]; with axis 0, of
+//                [out / group_size, in]
+//   shape        i64 [2]: out, in
 //   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, one number each
-//   packing      text, a byte each: "4bit_u8"
+//   packing      the bytes of a text: "4bit_u8"
 //
-// value = (code - zero) * scale. If W_q has s rows, a word in row r has the codes in rows r, s + r, 2 s + r, ... of the
-// array of codes, from its high bits on. Poise stores codes of 3 bits in four bits each.
+// value = (code - zero) * scale. A word in row r of W_q has the codes in rows r, s + r, 2 s + r, ... of the array, the
+// last one in its low bits. 10 codes of 3 bits leave the two highest bits of a word unused; Poise stores each
+// code in four bits.
 //
-// In W_q, codes are in the matrix's row-major order. So with axis 0, a group has the codes of one column in the rows r,
-// out / group_size + r, 2 out / group_size + r, ...
+// The array of codes is the matrix in row-major order. So with axis 0, a group has the codes of one column in the rows
+// r, out / group_size + r, 2 out / group_size + r, ...
 //
 // Source: Quantizer and BitPack of hqq 0.2.
 #include <algorithm>
@@ -139,7 +141,7 @@ Shape read_shape(const MatrixParts& matrix) {
   return {sizes[0], sizes[1]};
 }
 
-// Throws unsupported for a variant that no layout can hold.
+// Throws unsupported for a variant that Poise does not read.
 [[noreturn]] void refuse(const MatrixParts& matrix, std::string_view what) {
   throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
 }
@@ -151,7 +153,7 @@ void require_plain_settings(const MatrixParts& matrix) {
   }
 }
 
-// Computes the group of each row: 0, 1, ..., groups - 1, 0, 1, ...
+// Computes GroupParts::index for axis 0: the group of each row, 0, 1, ..., groups - 1, 0, 1, ...
 class GroupsOfRows final : public Blob {
  public:
   GroupsOfRows(std::uint64_t rows, std::uint64_t groups) : rows_(rows), groups_(groups) {}
@@ -189,7 +191,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
                                along, axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
-  const std::uint64_t lines = axis == 0 ? group_size : groups;  // lines of codes; a word has codes of several lines
+  const std::uint64_t lines = axis == 0 ? group_size : groups;  // rows of the array of codes
   const std::uint64_t line = axis == 0 ? groups : group_size;
   const std::uint64_t rows = ceil_div(lines, packing.per_word);
   if (packing.word_bytes == 1 && lines % packing.per_word != 0)

@@ -41,7 +41,7 @@ class ComputedBlob final : public FloatBlob {
 
 constexpr std::string_view kMixed = "MIXED_PRECISION";
 
-// Holds a list of modules, which are names or shell patterns.
+// Holds a list of modules: names and shell patterns. Ignores values other than texts. Requires: the list outlives this.
 class ListedModules {
  public:
   explicit ListedModules(const Value::Array& list) {
@@ -56,7 +56,7 @@ class ListedModules {
     }
   }
 
-  // Returns true if matching could take long: at worst each byte of a pattern is compared with each byte of a name.
+  // Returns true if matching could take long: at worst, it compares each byte of a pattern with each byte of a name.
   bool is_slow_to_match(std::span<const std::string> modules) const {
     constexpr std::uint64_t kMostComparisons = 10'000'000;
     constexpr std::uint64_t kMostBytes = 2'000'000'000;

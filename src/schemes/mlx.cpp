@@ -1,14 +1,14 @@
 // Reads MLX's directories. A matrix [out, in] has these parts:
 //
-//   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 8 bits
+//   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 6 or 8 bits
 //   scales    [out, in / group_size]
-//   biases    the same shape
+//   biases    the shape of scales
 //
 // value = code * scale + bias, with the mode "affine". A zero point of -bias / scale is equivalent, except for float32
-// rounding; Poise stores codes of 3 bits in 4 bits, and codes of 5 and 6 bits in 8.
+// rounding. Poise stores codes of 3 bits in 4 bits, and codes of 5 and 6 bits in 8.
 //
-// Other modes have floating-point numbers of 4 or 8 bits in the words, from the low bits on, and no biases. Stacks of
-// experts have three dimensions.
+// In other modes, the words have floating-point numbers of 4 or 8 bits, from the low bits on. There are no biases, and
+// parts may have a third dimension, in front: that of a stack of experts.
 //
 //   mode    number    columns of a group   scales, as bytes
 //   mxfp4   f4_e2m1   32                   exponents (E8M0)
@@ -34,7 +34,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
 constexpr std::array<DType, 1> kCodes = {DType::u32};
 
-// Describes a mode. MLX uses its group_size and bits if the configuration lacks them.
+// Describes a mode. Its group_size and bits are the defaults of the configuration; only affine allows others.
 struct Mode {
   std::string_view name;
   std::int64_t group_size;
@@ -46,7 +46,8 @@ constexpr std::array kModes = std::to_array<Mode>({{"affine", 64, 4},
                                                    {"mxfp8", 32, 8, DType::f8_e4m3},
                                                    {"nvfp4", 16, 4, DType::f4_e2m1}});
 
-// Returns the mode that the settings name. Throws unsupported (without path) if it is not in the table.
+// Returns the mode that the settings name, by default affine. Throws unsupported (without path) if it is not in the
+// table. `where` begins the message.
 const Mode& find_mode(const QuantizationConfig& settings, std::string_view where) {
   const std::string name = settings.read_text("mode").value_or("affine");
   const auto found = std::ranges::find(kModes, name, &Mode::name);
@@ -65,8 +66,8 @@ void require_known_variant(const QuantizationConfig& config) {
   }
 }
 
-// Returns warnings where the configuration contradicts the parts. MLX follows `quantization`, which may have settings
-// for single matrices.
+// Returns warnings if quantization_config differs from `quantization`, which MLX follows, and if `quantization` has the
+// value false for a quantized matrix.
 std::vector<std::string> list_warnings(const Model& model, const QuantizationConfig& config,
                                        std::span<const std::string> matrices) {
   std::vector<std::string> warnings;
@@ -92,7 +93,7 @@ QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationCo
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 
-// Folds a matrix whose words have floating-point numbers.
+// Folds a matrix, or a stack of matrices, whose words have floating-point numbers.
 Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const QuantizationConfig& settings) {
   const auto require_number = [&](std::string_view key, std::int64_t expected) {
     if (const std::int64_t number = settings.read_integer(key).value_or(expected); number != expected)

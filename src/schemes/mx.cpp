@@ -23,8 +23,8 @@ bool has_type(const Tensor* tensor, std::initializer_list<DType> types) {
          std::ranges::find(types, tensor->parts[0].dtype) != types.end();
 }
 
-// Returns true for numbers of 4 bits. NVFP4 also has weight_packed, but its scales are f8_e4m3, or it has a scale for
-// the matrix.
+// Returns true for MX numbers of 4 bits. NVFP4 also has u8 in weight_packed, but has weight_global_scale, and scales of
+// f8_e4m3.
 bool holds_4_bits(const MatrixParts& matrix) {
   return has_type(matrix.find(".weight_packed"), {DType::u8}) && matrix.find(".weight_global_scale") == nullptr &&
          !has_type(matrix.find(".weight_scale"), {DType::f8_e4m3});

@@ -1,8 +1,8 @@
-// Reads MXFP4, as published directories of gpt-oss store their experts. A stack X [experts, rows, columns] has these
-// parts:
+// Reads and writes MXFP4, as published directories of gpt-oss store their experts. A stack X [experts, rows, columns]
+// has these parts:
 //
-//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
-//   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
+//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes (f4_e2m1) a byte, the even one in the low half
+//   X_scales   u8 [experts, rows, columns / 32], the scale of each block, as an exponent (E8M0)
 //
 // The folded tensor X has the layout zt.mx/1 with the same bytes.
 #include "schemes/scheme.hpp"
@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kScales = "_scales";
 constexpr std::array<std::string_view, 1> kParts = {kScales};
-constexpr std::uint64_t kBlockCodes = 16;  // bytes of the codes of a block
+constexpr std::uint64_t kBlockCodes = 16;  // bytes that hold the 32 codes of a block
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const Tensor& blocks = matrix.require(kBlocks);

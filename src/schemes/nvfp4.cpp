@@ -4,7 +4,7 @@
 //   weight               weight_packed           u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
 //   weight_scale         weight_scale            f8_e4m3 [out, in / 16]
 //   weight_scale_2       weight_global_scale     f32, one number: a factor, or a divisor
-//   input_scale          input_global_scale      how inputs are quantized
+//   input_scale          input_global_scale      how inputs are quantized, which Poise leaves out
 //
 // value = number * scale, where scale is weight_scale * weight_scale_2, or weight_scale / weight_global_scale.
 #include <cmath>
@@ -23,8 +23,9 @@ constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"}
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
-// Folds the parts with the endings `weight` and `factor`. If `divides` is true, divides scales by the factor. Throws
-// invalid_file (without path) for parts that do not fit, and for a factor that is not finite, or is 0 as a divisor.
+// Folds weight_scale and the parts with the endings `weight` and `factor`. The factor divides the scales if `divides`
+// is true, and otherwise multiplies them. Throws invalid_file (without path) for parts that are missing or do not fit,
+// for a factor that is not finite, and for a divisor of 0.
 Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
   const Part& data = matrix.require_data(codes, {DType::u8});

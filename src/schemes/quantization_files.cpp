@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kExpression = "re:";
 constexpr std::string_view kLinear = "Linear";
-constexpr std::size_t kMostExpressions = 4096;  // the expressions in all lists together
-constexpr std::chrono::seconds kLongest{5};     // the time for reading all expressions and for all matches
+constexpr std::size_t kMostExpressions = 4096;  // in all lists of a configuration together
+constexpr std::chrono::seconds kLongest{5};     // the time for compiling and matching all expressions
 
 // Returns true for a name of a Python class. Such names begin with a capital letter; those of modules do not.
 bool is_class(std::string_view target) {
@@ -85,7 +85,7 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   expression.matcher->begin_text(module);
   std::size_t begin = 0;
   std::size_t end = 0;
-  // The expression has to match at the beginning: the first match shows whether it does.
+  // The expression has to match at the beginning. find_next() finds the leftmost match, so one call is enough.
   const bool found = expression.matcher->find_next(begin, end) && begin == 0;
   budget_->add_time(ExpressionBudget::Clock::now() - start);
   return found;
@@ -105,15 +105,15 @@ ModuleLists::ModuleLists(const Attributes& config) {
 
 namespace {
 
-// Converts {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",
-// ...}}.
+// Converts ModelOpt's {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", ...}}. The result has
+// the keys of `quantization`, or those of the file if this key is missing, and quant_method.
 std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   const Value* inner = file.find("quantization");
   const auto* keys = inner == nullptr ? &file : inner->get_if<Attributes>();
   if (keys == nullptr) throw Error(ErrorKind::invalid_file, "quantization: expected an object");
   const Value* algorithm = keys->find("quant_algo");
   if (algorithm == nullptr || *algorithm == Value())
-    return std::nullopt;  // only the cache of keys and values is quantized
+    return std::nullopt;  // at most the cache of keys and values is quantized
   if (algorithm->get_if<std::string>() == nullptr)
     throw Error(ErrorKind::invalid_file, "quantization: quant_algo: expected text");
   Attributes config = *keys;
@@ -121,8 +121,8 @@ std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   return config;
 }
 
-// Converts {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128,
-// "version": "GEMM"}.
+// Converts GPTQ's {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128,
+// "version": "GEMM"}: adds quant_method if it is missing.
 std::optional<Attributes> convert_from_older_file(const Attributes& file) {
   Attributes config = file;
   const Value* method = file.find("quant_method");

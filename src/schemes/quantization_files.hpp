@@ -1,5 +1,6 @@
-// Finds the modules that lists in a quantization_config name. As in compressed-tensors, an item is a name, a class, or
-// "re:" with a regular expression for the beginning of a name. Also lists the files that hold such a configuration.
+// Compares the names of modules with the lists of a quantization_config. As in compressed-tensors, an item of a list is
+// a name, a class, or "re:" with a regular expression that matches the beginning of a name. Also lists the files next
+// to config.json that hold such a configuration.
 #pragma once
 
 #include <chrono>
@@ -21,15 +22,15 @@
 
 namespace poise {
 
-// Lists the ways in which a list names a module, the most specific one last. Poise takes every matrix as one of the
-// class Linear (by_class), because files do not name classes.
+// Lists the ways in which a list names a module, the most specific one last. Files do not give the modules' classes, so
+// Poise assumes that every matrix belongs to the class Linear (by_class).
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
 // Limits the number and the time of all regular expressions in a configuration's lists.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
-  // Each throws unsupported (without path) when its limit is exceeded. The limits are above those of any real file.
+  // Each function throws unsupported (without path) when its limit is exceeded. No real file exceeds the limits.
   void count_expression();
   void add_time(Clock::duration time);
 
@@ -43,8 +44,7 @@ class ModuleList {
  public:
   struct Match {
     Naming naming = Naming::none;
-    std::string_view target =
-        {};  // the text of the list that matches; of several expressions the first in sorted order
+    std::string_view target = {};  // the item that matches; if several expressions do, the first in sorted order
   };
 
   // Reads a list. Ignores values other than texts. Throws invalid_file (without path) for an invalid expression, and
@@ -74,7 +74,7 @@ class ModuleList {
 // Holds the lists of a configuration of compressed-tensors.
 struct ModuleLists {
   std::optional<ModuleList> ignored;                       // `ignore`
-  std::map<std::string, ModuleList, std::less<>> targets;  // the modules of the groups in `config_groups`, by name
+  std::map<std::string, ModuleList, std::less<>> targets;  // by name of a group in `config_groups`: its `targets`
 
   // Throws what ModuleList() throws.
   explicit ModuleLists(const Attributes& config);
@@ -85,7 +85,6 @@ struct ModuleLists {
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
 // (quantize_config.json); AutoAWQ before it wrote config.json (quant_config.json, with AWQ's own spellings of keys).
-
 struct QuantizationFile {
   std::string_view name;
   // Converts the file's object to a quantization_config, with quant_method. Returns std::nullopt if it describes no
@@ -93,7 +92,7 @@ struct QuantizationFile {
   std::optional<Attributes> (*make_config)(const Attributes& file);
 };
 
-// If a directory has several of these files, the first one counts.
+// Lists the known files. If a directory has several, the first one that describes quantized weights counts.
 std::span<const QuantizationFile> list_quantization_files();
 
 // Returns the differences between two quantization_configs in how weights are stored: "bits is 4 and 8". Skips keys

@@ -3,8 +3,9 @@
 //   fp8            weight f8 [out, in]; weight_scale, one number or one for each row
 //   fp4            weight u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half; weight_scale u8
 //                  [out, in / 32], exponents (E8M0): scale_format is e8m0
-//   int4, uint4    weight i32 [in, out / 8] and weight_zero_point i32 [groups, out / 8], in the order of AWQ, or with
-//                  the pack_method "order" from the low bits on; weight_scale [groups, out]. Codes of int4 are signed
+//   int4, uint4    weight i32 [in, out / 8] and weight_zero_point i32 [groups, out / 8], eight codes a word: in AWQ's
+//                  order, or in index order from the low bits up if pack_method is "order"; weight_scale [groups, out].
+//                  Codes of int4 are signed
 //
 // value = number * weight_scale, or (code - zero) * weight_scale. global_quant_config describes the weights of all
 // matrices, and layer_quant_config those of some, by names and patterns. Poise does not match the patterns: if the
@@ -36,7 +37,8 @@ struct CodeDescription {
   friend auto operator<=>(const CodeDescription&, const CodeDescription&) = default;
 };
 
-// Reads the description of the codes of a layer. Returns std::nullopt if they are not codes of four bits in groups.
+// Reads how the configuration describes a layer's codes. Returns std::nullopt if `layer` is null or does not describe
+// codes of four bits in groups.
 std::optional<CodeDescription> read_code_description(const Value* layer) {
   const auto* keys = layer == nullptr ? nullptr : layer->get_if<Attributes>();
   const auto* weight = get_member<Attributes>(keys, "weight");
@@ -46,8 +48,8 @@ std::optional<CodeDescription> read_code_description(const Value* layer) {
   return CodeDescription{*type == "int4", *size};
 }
 
-// Returns the description under the matrix's name, or else the only one. Throws invalid_file if there is none, and
-// unsupported if there are several.
+// Returns the description under the matrix's name, or else the one that all layers share. Throws invalid_file if no
+// layer has a description, and unsupported if the layers have different ones.
 CodeDescription find_code_description(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Attributes* layers = config.find_object("layer_quant_config");
   if (layers != nullptr) {

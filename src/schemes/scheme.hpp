@@ -1,7 +1,8 @@
 // Describes schemes: how quantizing programs store the matrices of a Hugging Face directory, each as several tensors.
 //
-// A scheme works with all families. It has a file, and rows of the table in schemes.cpp. Before Poise uses the family's
-// table, fold() makes one tensor from the parts of each matrix, with its logical shape and the same codes.
+// A scheme works with all families. Each file defines one or more schemes, and schemes.cpp has their table. fold()
+// makes one tensor from the parts of each matrix, with the matrix's logical shape and the same codes. After this, Poise
+// compares names and shapes with the family's table of tensors.
 #pragma once
 
 #include <memory>
@@ -76,17 +77,17 @@ class MatrixParts {
   const Texts* texts_;
 };
 
-// Several schemes have this quant_method, that of AutoRound's directories.
+// AutoRound's directories have this quant_method. Several schemes read them.
 inline constexpr std::string_view kAutoRound = "auto-round";
 
-// Words that hold several codes have one of kWordTypes, and scales one of kScaleTypes.
+// Most schemes store several codes in a word of one of kWordTypes, and scales in one of kScaleTypes.
 inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
 
 struct QuantizationScheme {
   std::string_view title;   // the name in messages: "GPTQ"
   std::string_view method;  // the value of quant_method in quantization_config; empty: files without it (ComfyUI)
-  // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
+  // Throws unsupported (without path) if the configuration has a variant that fold() cannot read. Null: no check.
   void (*require_known_variant)(const QuantizationConfig& config) = nullptr;
 
   // Every matrix of the scheme has a tensor with this suffix. `holds` rejects matrices of other schemes that also have
@@ -100,7 +101,7 @@ struct QuantizationScheme {
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // If a matrix "X.weight" has one of these types, its elements are codes, which need the other parts of X.
   std::span<const DType> code_types = {};
-  // Returns warnings if these matrices of the scheme contradict the configuration. Null: they cannot.
+  // Returns warnings if these matrices of the scheme contradict the configuration. Null: no warnings.
   std::vector<std::string> (*list_warnings)(const Model& model, const QuantizationConfig& config,
                                             std::span<const std::string> matrices) = nullptr;
   // Returns true for the entries of a file's metadata that describe parts, which a folded matrix does not have. Null:
@@ -131,8 +132,8 @@ bool is_known_method(std::string_view method);
 
 // Folds the matrices of a model whose config.json names a scheme of the table, and removes quantization_config unless
 // the scheme can unfold. Returns other models unchanged. Warns of tensors that are left out and of contradictions.
-// Throws invalid_file (without path), which lists the matrices with a missing or unfitting part, and unsupported for
-// unknown variants of a scheme, and for codes whose scales the configuration does not describe.
+// Throws invalid_file (without path) with a list of the matrices that have a missing or wrong part. Throws unsupported
+// for unknown variants of a scheme, and for codes whose scales the configuration does not describe.
 Model fold_matrices(Model model);
 
 // Returns the scheme that config.json names, if it can unfold; else null.
@@ -153,9 +154,9 @@ std::optional<Model> merge_quantized_parts(const Model& model);
 // that the file describes (comfy_ui.cpp). Returns std::nullopt if there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_comfy_ui(const Model& model);
 
-// Replaces the key _quantization_metadata by a tensor X.comfy_quant for each module X of its JSON that has the tensor
-// X.weight. Returns std::nullopt if the model has neither the key nor such tensors. Throws invalid_file if the key's
-// text is not JSON of this form (comfy_ui.cpp).
+// Replaces the key _quantization_metadata by a tensor X.comfy_quant for each module X in the key's JSON, if the model
+// has the tensor X.weight. Returns std::nullopt if the model has neither the key nor a tensor X.comfy_quant. Throws
+// invalid_file if the key's text is not JSON of the form that comfy_ui.cpp describes.
 std::optional<Model> add_comfy_tensors(const Model& model);
 
 // Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if no tensor
@@ -168,7 +169,7 @@ std::optional<std::string> drop_quantization(Attributes& config_json);
 
 }  // namespace poise
 
-// Declares the rows of the table of schemes. Each file has a namespace, so that several may use the same natural names.
+// Declares the schemes. Each file has its own namespace, so that several files may use the same name.
 namespace poise::schemes {
 
 namespace auto_round {
@@ -234,19 +235,20 @@ extern const QuantizationScheme kAutoRound;
 
 namespace poise {
 
-// Holds a model whose groups of codes are parts of matrices, as in compressed-tensors' pack-quantized
+// Holds a model whose quantized matrices are stored as parts, as in compressed-tensors' pack-quantized
 // (compressed_tensors.cpp).
 struct UnfoldedModel {
   Model model;
   Attributes config;                // quantization_config; empty: no matrix has codes
-  std::vector<std::string> losses;  // what became numbers, one sentence each
+  std::vector<std::string> losses;  // one sentence for each tensor whose codes became numbers
 };
 
-// Makes parts of matrices whose groups run along rows, with codes of 4 or 8 bits. The embedding, other codes, and
-// matrices whose zero points are neither integers nor codes in float16 become float32 numbers; Poise reads the zero
-// points to find these matrices. Reading the parts throws unsupported, which names the tensor, for integer zero points
-// that are not codes. If the model lacks an output matrix, `tied` is the name that it would have, and the configuration
-// lists it as not quantized; else `tied` is empty. Returns std::nullopt for a model without groups.
+// Replaces a matrix by its parts if its groups run along rows, its codes have 4 or 8 bits, and each group has a zero
+// point that is a code. The embedding and all other tensors with groups become float32 numbers. Zero points may be
+// integers or float16. Poise reads float16 ones here, to find those that are not codes. Reading the parts checks
+// integers, and throws unsupported, which names the tensor, if one is not a code. `tied` is the name of the output
+// matrix if it is tied to the embedding, else empty. If the model lacks this matrix, the configuration lists it as not
+// quantized. Returns std::nullopt for a model without groups.
 std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
 // Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).

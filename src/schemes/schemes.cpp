@@ -49,7 +49,7 @@ struct QuantizationKey {
   std::string_view key;
   std::string_view method;  // the method if the object states none
 };
-// MLX's object has no method; its directories may have a copy under the usual key.
+// MLX's object has no quant_method. MLX's directories may have a copy of the object under quantization_config.
 constexpr std::string_view kMlxKey = "quantization";
 constexpr std::array kKeys =
     std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {kMlxKey, "mlx"}});
@@ -221,7 +221,7 @@ class Folding {
     return std::nullopt;
   }
 
-  // Runs the step, and keeps an invalid_file that it throws as a fault.
+  // Runs the step. If it throws invalid_file, records the error as a fault.
   template <typename Step>
   void attempt(const Step& step) {
     try {

@@ -8,8 +8,9 @@
 //   Float8Tensor               f8 [out, in]             the same, or one scale             qdata * scale
 //   Int4Tensor                 i8 or u8 [out, in / 2]   [in / columns, out], both          code * scale + zero_point
 //
-// [rows, columns] is block_size. A byte of Int4Tensor has two signed codes, the even one in the low half. A zero point
-// of 8 - zero_point / scale is equivalent for code + 8, except for float32 rounding.
+// [rows, columns] is block_size. A byte of Int4Tensor has two signed codes, the even one in the low half. Poise folds
+// it to codes that are greater by 8, with the zero points 8 - zero_point / scale. The values are the same, except for
+// float32 rounding.
 //
 // Source: torchao/prototype/safetensors/ and torchao/quantization/quantize_/workflows/ of torchao, and pack_int4() and
 // int4_row_quantize_zp() of FBGEMM, which Int4Tensor calls.
@@ -219,7 +220,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   return fold_class(matrix, QuantizationConfig(*data));
 }
 
-// Returns true for the entries of a file's metadata that describe tensors.
+// Implements QuantizationScheme::describes_tensors. tensor_names lists all tensors, and each other entry describes one.
 bool describes_tensors(std::string_view key, const Value& value) {
   const auto* text = value.get_if<std::string>();
   return key == "tensor_names" || (text != nullptr && text->starts_with("{\"_type\""));

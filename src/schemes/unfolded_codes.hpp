@@ -12,10 +12,11 @@ namespace poise {
 
 struct UnfoldedCodes {
   const Tensor* scale;
-  std::string_view programs;  // the programs that store such parts; empty: several do
+  std::string_view programs;  // the programs that store such parts; empty: not determined
 };
 
-// Finds the scales of a tensor of codes by the names that any scheme gives them; std::nullopt if there are none.
+// Finds the scales of a tensor of codes by the names that schemes of directories use. Returns std::nullopt if the model
+// has none, or if the tensor cannot hold codes.
 std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tensor& tensor);
 
 // Returns true if find_unfolded_codes() finds the scales of any tensor.
@@ -26,14 +27,15 @@ bool has_unfolded_codes(const Model& model);
 // the model has no such scales.
 const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor);
 
-// Finds tensors that may scale others in any program's files, because their names contain "scale".
+// Finds tensors that may be scales of others, in files of any program: the last component of their names contains
+// "scale".
 class NearbyScales {
  public:
   // Requires: the model outlives this.
   explicit NearbyScales(const Model& model);
 
-  // Returns a scale in the module of `tensor`, or below its name, if `tensor` is dense, has two dimensions or more, and
-  // holds floating-point numbers of at most eight bits; else null.
+  // Returns a scale near `tensor`: for X.weight, one such as X.scale or X.weight.scale. Returns null if there is none,
+  // and unless `tensor` is dense, has two dimensions or more, and holds floating-point numbers of at most eight bits.
   const Tensor* find(const Tensor& tensor) const;
 
  private:

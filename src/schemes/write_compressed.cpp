@@ -182,8 +182,8 @@ class Unfolding {
     modules_[{scheme.bits, groups == 1 ? 0 : scheme.group_size}].push_back(module);
   }
 
-  // Makes the quantization_config. If all modules have the same form, the target is the class Linear; `ignore` lists
-  // other matrices. Otherwise each group lists its modules.
+  // Makes the quantization_config. If all modules have the same form, the target is the class Linear; otherwise each
+  // group lists its modules. `ignore` lists the matrices without codes.
   Attributes make_config() const {
     std::vector<Attributes::Entry> groups;
     for (const auto& [form, modules] : modules_) {

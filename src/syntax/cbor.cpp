@@ -111,7 +111,6 @@ inline std::string_view Cursor::find_last_string(const Head& item) const {
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
 
-// Decodes a head (RFC 8949, section 3).
 Head Cursor::decode_head() {
   const std::size_t begin = at_;
   const unsigned first = read_number<std::uint8_t>(begin);

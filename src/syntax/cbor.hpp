@@ -24,9 +24,9 @@
 namespace poise::cbor {
 
 enum class Rules {
-  lenient,        // any well-formed item except unassigned simple values; long heads, indefinite lengths and any key
-                  // order; tags are skipped
-  deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
+  lenient,        // any well-formed item except unassigned simple values; heads may be longer than necessary, lengths
+                  // indefinite, and keys in any order; tags are skipped
+  deterministic,  // RFC 8949 section 4.2.1 is enforced; tags and undefined are refused
 };
 
 enum class HeadKind : std::uint8_t {
@@ -76,7 +76,7 @@ class Cursor {
   // Requires: the bytes outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
-  // Returns the next item, which must be of that kind. Text lives as long as the cursor.
+  // Each function returns the next item, and throws if the item has another kind. Text lives as long as the cursor.
   std::uint64_t read_u64();
   std::string_view read_text();
   Map read_map(Keys keys = Keys::unique);
@@ -115,7 +115,7 @@ class Cursor {
   // Reads a head after any tags, and checks the depth.
   Head read_head();
   Head read_head(HeadKind expected);
-  // Each function does a part of decode_head(). `begin` is the item's offset.
+  // Functions with a parameter `begin` do parts of decode_head(). `begin` is the offset of the item in bytes_.
   Head decode_simple(unsigned low, std::size_t begin);
   Head make_floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
@@ -135,7 +135,7 @@ class Cursor {
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool skip_break();
-  KeySet* open_key_set(Keys keys);  // is called for a map that opens; null if no keys need comparing
+  KeySet* open_key_set(Keys keys);  // for a map that opens; null: the map needs no set
   std::uint64_t check_count(const Head& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -180,13 +180,13 @@ class Map {
   Map& operator=(const Map&) = delete;
   ~Map() { --in_.depth_; }
 
-  // Reads the next key. The value must have been read before.
+  // Reads the next key; returns false if there is none. Requires: the caller has read or skipped the value before it.
   bool next();
   // Returns the key; empty if it is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // Returns true if the key is this literal. Since its size is known, memcmp() becomes a few instructions; == would
-  // call it.
+  // Returns true if the key is this literal. The literal's size is known, so memcmp() becomes a few instructions; with
+  // ==, memcmp() would be called.
   template <std::size_t kSize>
   bool is(const char (&name)[kSize]) const {
     return key_.size() == kSize - 1 && std::memcmp(key_.data(), name, kSize - 1) == 0;
@@ -212,7 +212,7 @@ class Map {
   std::uint64_t key_position_ = 0;
   std::size_t keys_read_ = 0;
   std::string_view key_;
-  std::string_view previous_;  // deterministic: the encoded key before
+  std::string_view previous_;  // deterministic: the previous key, encoded
   KeySet* keys_ = nullptr;     // lenient: the text keys so far
   struct OtherKeys {
     Value key;    // the last key
@@ -235,11 +235,10 @@ class Encoder {
   void begin_array(std::uint64_t items) { append_head(4, items); }
   void append_text(std::string_view text);  // throws unsupported unless it is UTF-8
   void append_u64(std::uint64_t number) { append_head(0, number); }
-  // Appends any value; maps inside are sorted.
+  // Appends any value, with the entries of maps sorted.
   void append_value(const Value& value);
   // Appends an item that is encoded already.
   void append_encoded(std::string_view item) { bytes_ += item; }
-  // Appends a key and its value.
   void append_member(std::string_view key, std::string_view value) {
     append_text(key);
     append_text(value);

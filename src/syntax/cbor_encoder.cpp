@@ -1,4 +1,5 @@
-// Writes CBOR in core deterministic encoding (RFC 8949, section 4.2.1).
+// Writes CBOR in core deterministic encoding (RFC 8949, section 4.2.1), except that KeyOrder::by_text sorts map keys
+// otherwise.
 #include "syntax/cbor.hpp"
 
 #include <algorithm>

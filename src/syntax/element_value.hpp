@@ -1,4 +1,4 @@
-// Converts an element of a tensor to a plain value, since checkpoints store settings as tensors, too.
+// Converts an element of a tensor to a plain value, because some checkpoints store settings as tensors.
 #pragma once
 
 #include <algorithm>

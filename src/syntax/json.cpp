@@ -28,8 +28,8 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. This constant
-// makes it do so before main().
+// On first use, simdjson chooses its code for this processor, and ends the program if memory runs out meanwhile. This
+// constant makes simdjson choose before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
 // Makes a text from a file safe for an error message: short, and without terminal controls.
@@ -42,11 +42,11 @@ std::string make_excerpt(std::string_view text) {
   return result;
 }
 
-// Texts of more than kLargeTextBytes need kLeastBytesPerItem on average: simdjson takes four bytes for each token.
+// A text of more than kLargeTextBytes must have kLeastBytesPerItem bytes or more for each item, on average, because
+// simdjson takes four bytes of memory for each token.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
-// Returns a message for simdjson's error.
 std::string_view describe_error(simdjson::error_code code) {
   switch (code) {
     case simdjson::CAPACITY: return "the text has more than 4294967295 bytes";
@@ -111,8 +111,8 @@ class JsonParser {
 
   const char* end() const { return text_.data() + text_.size(); }
 
-  // Throws if something follows the root value. simdjson has skipped containers; a scalar is the only token of its
-  // text.
+  // Throws if something follows the root value. After a container, simdjson stands at the next token. The token of a
+  // scalar extends to the next one, or to the end of the text.
   void require_end(bool container) const {
     const char* place = end();
     if (container) {
@@ -152,7 +152,7 @@ class JsonParser {
     if (text.size() <= kLargeTextBytes) return;
     const std::uint64_t most = text.size() / kLeastBytesPerItem;
     const auto is_item = [](char c) { return c == ',' || c == '[' || c == '{'; };
-    // The compiler counts in vectors, since all blocks have one size.
+    // The compiler vectorizes the inner loop, because all blocks have the same size.
     constexpr std::size_t kBlock = 128;
     std::uint64_t count = 0;
     for (std::size_t begin = 0; begin + kBlock <= text.size(); begin += kBlock) {

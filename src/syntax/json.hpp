@@ -1,4 +1,4 @@
-// Parses JSON texts within a budget that the caller gives, and walks texts that are too large for one value.
+// Parses JSON texts within a budget of memory, and walks texts that are too large for one Value.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ struct UnheldNumbers {
 // cannot hold.
 Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers);
 
-// Parses as poise::parse_json() does, but refuses integers of more than 64 bits, so that no value is rounded.
+// Parses as poise::parse_json() does, but refuses integers of more than 64 bits, so that no integer is rounded.
 Value parse_exact_json(std::string_view text, const std::string& name);
 
 // Shortens an integer of any number of digits for a message.
@@ -78,7 +78,7 @@ class JsonValue {
   using VisitMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
   using VisitItem = FunctionRef<void(JsonValue& value)>;
 
-  // Returns the offset in the file of the value, or of a member's key.
+  // Returns the offset in the file of the value; for a member of an object, that of its key.
   std::uint64_t position() const { return position_; }
 
   // Each function returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the

@@ -1,4 +1,3 @@
-// Writes values as JSON text.
 #include "syntax/json_writer.hpp"
 
 #include <array>
@@ -75,7 +74,7 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// Writes the content of a value.
+// Writes a value without the separator before it.
 struct JsonItem {
   JsonWriter& out;
 

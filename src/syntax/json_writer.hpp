@@ -42,7 +42,7 @@ class JsonWriter {
   // Writes the key of the next value. Requires: the innermost container is an object.
   void write_key(std::string_view name);
 
-  // Writes bytes in hexadecimal, and U+FFFD for each byte of invalid UTF-8.
+  // Writes Value::Bytes as a string of hexadecimal digits. In texts, U+FFFD replaces each byte of invalid UTF-8.
   void write_value(const Value& value);
   void write_value(std::string_view text);
   void write_value(const std::string& text) { write_value(std::string_view(text)); }

@@ -1,8 +1,8 @@
 // Reads MessagePack (msgpack.org), one item after the other or as a tree.
 //
-// An item begins with a byte that gives its kind and, for small ones, its number, length or count; otherwise these
-// follow, big-endian. Text, bytes and extensions go on with their content; an extension has a type, a signed byte,
-// before it. Arrays go on with their items, maps with keys and values in turn.
+// The first byte of an item gives its kind. For small items it also holds the number, length or count; for others,
+// these follow, big-endian. The content of text, bytes or an extension comes next; the type of an extension, a signed
+// byte, comes before the content. Arrays go on with their items, maps with keys and values in turn.
 #pragma once
 
 #include <cstddef>
@@ -115,7 +115,7 @@ class Tree {
   const Source& source_;
   std::string context_;
   ValueBudget budget_;
-  std::deque<Node> nodes_;  // grows without a copy of all
+  std::deque<Node> nodes_;  // a deque, because it grows without copying the nodes
 };
 
 }  // namespace poise::msgpack

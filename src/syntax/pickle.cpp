@@ -18,7 +18,7 @@ constexpr unsigned kNewestProtocol = 5;
 
 }  // namespace
 
-// Runs the steps one after the other.
+// Runs each step: reads its argument from the program, changes the stack, and lets the builder make objects.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin)
@@ -187,7 +187,7 @@ class Machine {
 
   // These functions read globals and record calls of them.
   Id read_global() {
-    if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Python's own code imports it
+    if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Lib/pickle.py imports it
     const std::string_view module = program_.read_line("GLOBAL");
     const std::string_view name = program_.read_line("GLOBAL");
     if (!is_utf8(module) || !is_utf8(name)) program_.fail("GLOBAL: the name is not UTF-8");
@@ -234,7 +234,7 @@ class Machine {
     const std::string problem = fmt::format("{}: expected a tuple of arguments", what);
     if (kind == Kind::none || kind == Kind::boolean || kind == Kind::integer || kind == Kind::real)
       program_.fail(problem);
-    program_.refuse(problem);  // Python's own code takes whatever can be listed
+    program_.refuse(problem);  // Lib/pickle.py takes any iterable object
   }
   void set_state() {
     const Id state = stack_.pop();

@@ -1,12 +1,12 @@
 // Reads Python's pickles without Python (Lib/pickletools.py of CPython describes the format).
 //
 // A pickle is a program for a small stack machine. Most of its steps build plain data: numbers, texts, lists, dicts.
-// Two of them name a function or a class of any module (a "global") and call it: this is how pickles run code when
+// Other steps name a function or a class of any module (a "global"), or call it: this is how pickles run code when
 // Python loads them. Here nothing is imported and nothing is called: a global stays a name, and a call is an object
-// that records the function and its arguments. The caller decides which of them it understands.
+// that records the function and its arguments. The caller decides which globals and calls it understands.
 //
-// It reads protocols 0 to 5. Objects are numbered in the order in which they are made; several may hold the same one,
-// and an object may hold itself.
+// This code reads protocols 0 to 5. Objects are numbered in the order in which they are made. Several objects may hold
+// the same object, and an object may hold itself.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   none,
   boolean,
   integer,
-  wide_integer,  // more than 64 bits: text() has its bytes in two's complement, or none if a line spells over 64 digits
+  wide_integer,  // more than 64 bits: text() is two's complement, lowest byte first; empty for a line of over 64 digits
   real,
   text,
   bytes,
@@ -40,7 +40,7 @@ enum class Kind : std::uint8_t {
 };
 
 using Id = std::uint32_t;
-inline constexpr Id kNone = 0;  // None
+inline constexpr Id kNone = 0;  // the id of Python's None
 
 struct Global {
   std::string_view module;
@@ -49,7 +49,7 @@ struct Global {
 
 // Describes the object that a call would make, and the changes that the pickle would apply to it.
 struct Call {
-  // Tells function(*arguments) from class.__new__(class, *arguments, **keywords), which does not call __init__.
+  // Distinguishes function(*arguments) from class.__new__(class, *arguments, **keywords), which does not call __init__.
   enum class How : std::uint8_t { called, made_new };
   How how = How::called;
   Id function = kNone;
@@ -63,7 +63,7 @@ struct Call {
 class Pickle {
  public:
   Id root() const { return root_; }
-  // Returns how many bytes the program has, up to and with its last step.
+  // Returns the size of the program in bytes, including its last step.
   std::uint64_t size() const { return size_; }
 
   // Returns the number of objects. Their ids begin at 0.
@@ -80,13 +80,13 @@ class Pickle {
   std::span<const Id> items(Id id) const;  // for a tuple, list or set; for a dict: key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;
-  // Returns true if a step after the call changed the container, a list, set or dict among the call's arguments: the
-  // function saw other contents. Returns false for other objects.
+  // Returns true if `container` is a list, set or dict that a step after `call` changed: a function with this argument
+  // saw other contents.
   bool is_changed_after(Id container, Id call) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
-  // Returns the first text with half of a surrogate pair; std::nullopt if there is none. Such a text is not Unicode,
-  // but Python allows it. Here it is bytes: those of Python's UTF-8 with "surrogatepass".
+  // Returns the first text with a surrogate (U+D800 to U+DFFF); std::nullopt if there is none. Such a text is not valid
+  // UTF-8, but Python allows it. Here it has Kind::bytes: each surrogate takes three bytes, as with "surrogatepass".
   std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
 
   // Returns the pickle's globals in order, only the first with each name.
@@ -124,46 +124,46 @@ class Pickle {
   std::uint64_t size_ = 0;
 };
 
-// Runs the program at the beginning of `bytes`. Errors show `name` as the path; `begin` is the place of the bytes in
-// that file. Throws invalid_file, with the offset of the step, where Python stops, too; unsupported where Python may go
-// on: at steps that Python's versions run differently, that change objects outside of the pickle, or whose objects take
-// more memory than the bytes justify. Requires: the bytes outlive what this returns.
+// Runs the program at the beginning of `bytes`, which are at the offset `begin` of the file `name`. Throws invalid_file
+// at a step where Python stops, too. Throws unsupported at a step where Python may go on: a step that Python's versions
+// run differently, that changes objects outside of the pickle, or whose objects take more memory than the bytes
+// justify. Errors have the step's offset in the file. Requires: the bytes outlive the result.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
-// Holds the objects up to the end, or up to the first step that run() would throw for; Python has run all steps before
-// it.
+// Holds the objects that the program made before its end, or before the first step at which run() would throw. Python
+// runs all steps before this one.
 struct Partial {
-  Pickle pickle;              // has no root() and no size() if the program was stopped
-  std::optional<Error> stop;  // what run() would throw
+  Pickle pickle;              // root() and size() return 0 if `stop` has a value
+  std::optional<Error> stop;  // the error that run() would throw
   bool has_run_out = false;   // the program was stopped by the end of the bytes
 };
-// Runs the program up to its end or its first error. Throws io.
+// Runs the program up to its end or its first error. Returns this error in `stop` instead of throwing it.
 Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
-// These functions parse numbers and texts of protocol 0, which a pickle spells on lines, as CPython does
+// These functions parse the lines of protocol 0 that hold numbers and texts. They accept the lines that CPython accepts
 // (Modules/_pickle.c, and Lib/pickle.py where it accepts more).
 
 // Holds an integer of any size.
 struct LineInteger {
   std::optional<std::int64_t> value;  // absent: it has more than 64 bits
-  std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits
+  std::string bytes;                  // without a value: two's complement, lowest byte first; empty for over 64 digits
 };
 
-// Parses as int(text, base) does: blanks around it, a sign, single underscores between digits; with base 0 also 0x, 0o
-// and 0b. Ignores everything from a NUL on, as C does. Returns std::nullopt if Python refuses the text. Requires: base
-// is 10 or 0.
+// Parses a text as Python's int(text, base) does. Allows blanks around the number, a sign, and single underscores
+// between digits; with base 0 also 0x, 0o and 0b. Ignores everything from a NUL on, as C does. Returns std::nullopt if
+// Python refuses the text. Requires: base is 10 or 0.
 std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned base);
 
-// Returns true for a text such as 017: Python's C code before 3.14 reads it as 15, later code as 17, and Python's own
-// code refuses it.
+// Returns true for a text such as 017, which Python 3 reads in different ways: before 3.14, its C code reads 15, and
+// Lib/pickle.py refuses the text; later versions read 17.
 bool is_ambiguous_integer(std::string_view text);
 
 // Parses as float(text) does, including " 1_0.5 ", "+Infinity" and "nan". A number that is too large is infinite, and
 // one that is too small is zero. Returns std::nullopt if Python refuses the text.
 std::optional<double> parse_line_real(std::string_view text);
 
-// Returns the bytes between the quotes of a STRING step. Decodes \n, \x41, \101 and the other escapes of bytes, and
-// keeps unknown ones. Returns std::nullopt if an escape is incomplete.
+// Decodes the text between the quotes of a STRING step: \n, \x41, \101 and the other escapes of Python's bytes. Keeps
+// unknown escapes. Returns std::nullopt if an escape is incomplete.
 std::optional<std::string> decode_line_string(std::string_view text);
 
 // Converts the Latin-1 of a UNICODE step to UTF-8, and decodes \u1234 and \U00012345. In \\u1234 the two backslashes

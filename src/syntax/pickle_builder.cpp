@@ -11,12 +11,12 @@
 namespace poise::pickle {
 namespace {
 
-// Objects are charged with this much memory.
+// A list, set or dict, and a call, take these bytes from the memory budget, in addition to their nodes and items.
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
 constexpr std::uint64_t kCallBytes =
     sizeof(Call) + 176;  // includes the object that a reader makes of it, such as a tensor
 
-// Returns true if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
+// Returns true if the text is UTF-8, except that it may contain surrogates, encoded as ED A0 80 to ED BF BF.
 bool is_utf8_but_for_surrogates(std::string text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   for (std::size_t at = 0; at + 2 < text.size(); ++at) {
@@ -155,8 +155,8 @@ void Builder::set_keywords(Id call, std::vector<Id> pairs) {
   result_.calls_[static_cast<std::size_t>(result_.nodes_[call].first)].keywords = std::move(pairs);
 }
 
-// Throws because the target is of another kind. A function, a class, a storage or an array of bytes may do anything
-// with the step; other objects have no such method.
+// Throws because the target is of another kind: unsupported for a function, a class, a persistent object or bytes
+// (perhaps a bytearray), which may have the method that the step calls; invalid_file for other objects, which do not.
 void Builder::refuse_target(Id target, std::string_view what, std::string_view expected) const {
   const Kind kind = result_.kind(target);
   if (kind == Kind::global || kind == Kind::persistent || kind == Kind::bytes)
@@ -164,7 +164,7 @@ void Builder::refuse_target(Id target, std::string_view what, std::string_view e
   program_.fail(fmt::format("{}: expected {}", what, expected));
 }
 
-// Returns true if BUILD has no effect with this state, whatever the object is.
+// Returns true if BUILD with this state has no effect on objects without a __setstate__.
 bool Builder::is_empty_state(Id state) const {
   const auto is_empty = [&](Id part) {
     return part == kNone || (result_.kind(part) == Kind::dict && result_.items(part).empty());

@@ -17,7 +17,7 @@ constexpr std::string_view kDigits = "0123456789";
 unsigned parse_digit(char digit) { return static_cast<unsigned>(parse_hex_digit(digit)); }
 
 std::string_view trim_blanks(std::string_view text) {
-  text = text.substr(0, text.find('\0'));  // C ends there
+  text = text.substr(0, text.find('\0'));  // C code stops at a NUL
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }

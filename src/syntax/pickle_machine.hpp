@@ -1,7 +1,7 @@
 // Defines the machine that runs a pickle: its program, its stack with marks and memo, and the objects that it makes.
 //
-// It throws invalid_file at a step where Python stops, too, so that Python runs no later step. It throws unsupported at
-// a step where Python, or one of its readers, may go on: Poise has not checked the steps after it.
+// It throws invalid_file at a step where Python stops, too: Python runs no step after that one. It throws unsupported
+// at a step where one of Python's readers (the C code or Lib/pickle.py) may go on, to steps that Poise has not checked.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ class Program {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   std::size_t position() const { return position_; }
-  // Returns the offset of the current step.
+  // Returns the place in bytes() where the current step begins.
   std::size_t step_offset() const { return step_at_; }
 
   PickleStep read_step();
 
-  // Begins a frame of the `length` bytes that follow the current step (protocol 4). Python's readers treat a step that
-  // goes beyond its frame, and a frame inside another one, differently: some drop bytes, some go on, some fail. Throws
-  // unsupported for both.
+  // Begins a frame of the `length` bytes that follow the current step (protocol 4). Throws unsupported for a frame
+  // inside another one; reads throw it for a step that goes beyond its frame. Python's readers treat both cases
+  // differently: some drop bytes, some go on, some fail.
   void begin_frame(std::uint64_t length);
 
   // Returns the `length` bytes that follow a step. `what` names them in errors.
@@ -49,7 +49,7 @@ class Program {
   // Returns true if a step has asked for bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }
 
-  // Throws unsupported where objects take more memory than the bytes justify.
+  // Takes bytes from the budget for the memory of objects. Throws unsupported if the budget has fewer.
   void charge(std::uint64_t bytes);
   // Throws invalid_file at the current step, where Python stops.
   [[noreturn]] void fail(const std::string& problem) const;
@@ -73,7 +73,8 @@ inline std::string_view view_as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Throws what Program throws when a step uses an object that does not exist.
+// Holds the objects that the steps work on, the marks and the memo. Throws invalid_file when a step uses an object or a
+// mark that does not exist.
 class Stack {
  public:
   // Requires: the program outlives this.
@@ -114,10 +115,10 @@ inline constexpr Id kTrue = 1;
 inline constexpr Id kFalse = 2;
 inline constexpr Id kEmptyTuple = 3;
 
-// Adds objects to a Pickle. Charges the program with the memory that they take. Throws what Program throws.
+// Adds objects to a Pickle. Charges their memory to the program. Throws by Program::charge(), fail() and refuse().
 class Builder {
  public:
-  // Requires: both outlive this; `result` is empty.
+  // Requires: `program` and `result` outlive this; `result` is empty.
   Builder(Program& program, std::uint64_t begin, Pickle& result);
 
   Id add_integer(std::int64_t value) { return add_node(Kind::integer, static_cast<std::uint64_t>(value)); }
@@ -128,24 +129,24 @@ class Builder {
   Id add_line_integer(std::string_view text, std::string_view what);
   Id add_line_real(std::string_view text);
 
-  // Adds a text of the pickle itself: the `length` bytes that follow.
+  // Adds the next `length` bytes of the pickle as a text or bytes.
   Id read_text(Kind kind, std::uint64_t length);
-  // Adds a text of Python 2, which may be bytes.
+  // Adds a str of Python 2: a text if it is UTF-8, otherwise bytes.
   Id read_string(std::uint64_t length);
   Id add_text(Kind kind, std::string text);
   // Records the first text with a lone surrogate, for Pickle::lone_surrogate(). Returns `id`.
   Id record_surrogate(Id id);
   // Adds a text in quotes, as Python 2 prints it.
   Id add_quoted_line(std::string_view line);
-  // Adds a line in Latin-1, with \u1234 for characters that it does not have.
+  // Adds a line in Latin-1, with \u1234 for characters outside of Latin-1.
   Id add_unicode_line(std::string_view line);
 
   Id add_list(Kind kind, std::vector<Id> items);
   Id add_tuple(const std::vector<Id>& items);
 
   Id add_global(std::string_view module, std::string_view name);
-  // Adds a global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it
-  // gets the name copyreg.extension followed by the code.
+  // Adds a global by its code in copyreg, the extension registry of the program that loads the pickle. Poise does not
+  // have this registry: the global gets the module "copyreg" and a name such as "extension 5".
   Id add_extension(std::uint32_t code);
   Id add_persistent(Id key) { return add_node(Kind::persistent, key); }
   void set_keywords(Id call, std::vector<Id> pairs);

@@ -1,8 +1,9 @@
 // Reads and writes protocol buffer messages, field by field (https://protobuf.dev/programming-guides/encoding).
 //
-// A message is fields. A field is a varint tag, number << 3 | wire type, and its value: a varint (wire type 0), 8 bytes
-// (1), a varint length and that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7 bits a byte,
-// the lowest first; every byte but the last has its high bit set. Groups (3 and 4), which are out of use, are refused.
+// A message is a list of fields. A field is a tag (the varint number << 3 | wire type) and a value: a varint (wire type
+// 0), 8 bytes (1), a varint length and that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7
+// bits a byte, the lowest first; every byte but the last has its high bit set. Groups (3 and 4), which are out of use,
+// are refused.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@
 
 namespace poise::protobuf {
 
-// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field whose value
-// is not asked for. Reads nothing outside [begin, end).
+// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field if the
+// caller does not read its value. Reads no bytes outside [begin, end).
 //
 // Throws invalid_file "context: field: problem", at the offset of the field or of the wrong byte in it: for a value of
-// another wire type than asked for, one that does not fit the message, a varint of more than 64 bits and a tag that no
-// field has.
+// another wire type than the caller reads, a value that ends after the message, a varint of more than 64 bits, and a
+// tag whose number or wire type is not valid.
 class Message {
  public:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-  // Names a range of bytes of the source.
+  // Holds a range of offsets in the source.
   struct Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -46,12 +47,12 @@ class Message {
   std::uint64_t read_integer(std::string_view field);
   bool read_boolean(std::string_view field) { return read_integer(field) != 0; }
   float read_f32(std::string_view field);
-  // Returns a text, which is valid until the next call.
+  // Returns a text, which is valid until the next call on this message.
   std::string_view read_text(std::string_view field);
   // Returns where the bytes of a text, bytes or packed field are.
   Place read_place(std::string_view field);
-  // Returns where the numbers of a repeated field of this wire type are. They are packed (wire type 2) or one by one; a
-  // number by itself is a packed field of one.
+  // Returns where the numbers of a repeated field are. The current field has all of them (packed, wire type 2) or a
+  // single one, of wire type `wire`, whose bytes are those of a packed field of one.
   Place read_packed(std::string_view field, Wire wire);
   // Calls visit(value) for the integers of a repeated field, packed or one by one.
   void visit_integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);
@@ -82,7 +83,7 @@ class MessageWriter {
  public:
   void append_integer(std::uint64_t number, std::uint64_t value);
   void append_boolean(std::uint64_t number, bool value) { append_integer(number, value ? 1 : 0); }
-  // Appends a field of 32 bits whose value may be negative.
+  // Appends an int32 as a varint. As the format requires, a negative value is extended to 64 bits.
   void append_signed(std::uint64_t number, std::int32_t value) {
     append_integer(number, static_cast<std::uint64_t>(std::int64_t{value}));
   }

@@ -4,7 +4,7 @@
 
 namespace poise {
 
-// These are defined here once: copying all kinds is a page of code, which every file would contain.
+// These functions are not in the header, because each is a page of code, which every file would contain.
 Attributes::Attributes(const Attributes&) = default;
 Attributes::Attributes(Attributes&&) noexcept = default;
 Attributes& Attributes::operator=(const Attributes&) = default;

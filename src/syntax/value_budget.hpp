@@ -1,4 +1,4 @@
-// Limits the memory of the values of one text, since a few bytes of text can ask for many times as much memory.
+// Limits the memory that the values of one text (JSON, CBOR, ...) take, because it can be many times the text's size.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace poise {
 
 // These limit nesting. docs/limits.md lists them for users.
-inline constexpr std::size_t kMaxNesting = 64;           // JSON, CBOR and MessagePack
-inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
+inline constexpr std::size_t kMaxNesting = 64;           // JSON, CBOR, MessagePack, pickles, arrays of GGUF
+inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR: levels below the root
 
 // Returns how many bytes the values of a text, such as JSON or a pickle, may take in memory.
 inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {
@@ -23,7 +23,7 @@ class ValueBudget {
  public:
   explicit ValueBudget(std::uint64_t text_bytes) : left_(compute_value_limit(text_bytes)) {}
 
-  // Returns a budget for this many values of any kind.
+  // Returns a budget that `values` values use up, if no key and no text is charged.
   static ValueBudget make_for_values(std::uint64_t values) {
     ValueBudget budget(0);
     budget.left_ = values * kValueBytes;
@@ -53,7 +53,7 @@ class ValueBudget {
   std::uint64_t left_;
 };
 
-// Returns how much of a budget it takes to read this value again.
+// Returns an upper bound on what reading this value from JSON charges to a budget.
 std::uint64_t measure_cost(const Value& value);
 
 }  // namespace poise

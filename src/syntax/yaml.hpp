@@ -1,4 +1,4 @@
-// Reads YAML, in which recipes are written: a document becomes a tree whose nodes have their lines.
+// Reads YAML, in which recipes are written: a document becomes a tree of nodes with line numbers.
 //
 // yaml-cpp reads the text. The size of the text, the number of nodes (those of an alias count each time) and their
 // depth are limited, so that a small text cannot make a large tree.
@@ -23,7 +23,7 @@ struct YamlNode {
   Kind kind = Kind::null;
   std::size_t line = 1;              // the first line is 1
   std::string text = {};             // the text of a scalar
-  bool is_plain = true;              // false: quoted, or a block of lines
+  bool is_plain = true;              // false: quoted, a block of lines, or with a tag
   std::vector<YamlKey> keys = {};    // the keys of a map, in order and unique
   std::vector<YamlNode> items = {};  // the items of a list, or the values of a map's keys
 

@@ -39,8 +39,8 @@ TensorLayout make_layout(const NamedLayout& row) { return TensorLayout::with_sch
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-// Returns the size in bytes of a tensor whose rows (or columns) have `neighbours` elements; std::nullopt if these are
-// not whole blocks, or on overflow.
+// Returns the size in bytes of a tensor whose rows (or columns) have `neighbours` elements; std::nullopt for a scalar,
+// for rows (or columns) that are not whole blocks, and on overflow.
 std::optional<std::uint64_t> count_block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
   if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;
   const auto elements = element_count(shape);

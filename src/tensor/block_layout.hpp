@@ -1,5 +1,5 @@
-// Tensors of ggml's blocks: one part "data" of u8. Each row, or each column of a matrix, is a run of whole blocks
-// (codec/block_type.hpp).
+// Describes tensors of ggml's blocks (codec/block_type.hpp): they have one part, "data", of u8. Each row, or each
+// column of a matrix, is a run of whole blocks.
 //
 // The layout is named `gguf.<type>/1` (as in zTensor 2) if blocks lie along rows, `poise.<type>.columns/1` if they lie
 // along columns. The shape counts elements.
@@ -29,8 +29,8 @@ BlocksAlong get_block_direction(const TensorLayout& layout);  // rows for layout
 // Returns the layout of that name; std::nullopt if it is not a layout of blocks.
 std::optional<TensorLayout> find_block_layout(std::string_view name);
 
-// Throws invalid_file (without path) unless "data" is the only part, is u8, and has the size that the shape needs.
-// Reads no data. Requires: get_block_type(tensor.layout) is not null.
+// Throws invalid_file (without path) unless "data" is the only part, is u8, and has the size that the shape needs, and
+// the rows or columns are whole blocks. Reads no data. Requires: get_block_type(tensor.layout) is not null.
 void check_block_parts(const Tensor& tensor);
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data);

@@ -114,11 +114,12 @@ class SchemeReader {
     return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
   }
 
-  // Reads the attributes of version 2. Refuses 3, 5 and 6 bits, which its profile lists, because they divide no word.
+  // Reads the attributes of version 2. Refuses 3, 5 and 6 bits, which version 2 allows, because no word consists of
+  // whole codes of these sizes.
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
-    (void)read_number("axis", UINT64_MAX);  // required
+    (void)read_number("axis", UINT64_MAX);  // version 2 requires it
     const std::string& word = read_text(packing, "packing: ", "word");
     const auto dtype = dtype_from_name(word);
     if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer)

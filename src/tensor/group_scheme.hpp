@@ -1,4 +1,5 @@
-// Group quantization: integer codes packed into words, with a scale and perhaps a zero point for each group of codes.
+// Describes group quantization: integer codes are packed into words, and each group of codes has a scale and perhaps a
+// zero point.
 //
 //   value = (code - zero) * scale
 //
@@ -33,11 +34,11 @@ struct GroupScheme {
   // This many codes along the axis share a scale; 0: all codes with the same index along the axis do.
   std::uint64_t group_size = 0;
   std::size_t axis = 0;
-  std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
+  std::size_t packing_axis = 0;  // neighbours along it share a word; if it is the last axis, words may span rows
   DType word = DType::unknown;   // an integer type
   unsigned per_word = 0;
   bool high_bits_first = false;  // the code with the lowest index fills the word's high bits
-  bool power_of_two = false;     // a scale is a byte e, for 2^(e - 127)
+  bool power_of_two = false;     // a scale is a byte e, which means 2^(e - 127)
   Zeros zeros = Zeros::none;
   std::int64_t zero = 0;
   GroupWords words = GroupWords::zt1;

@@ -1,10 +1,10 @@
-// MX, the Microscaling formats of the Open Compute Project: each block of neighbours along an axis shares a power of
-// two, and each element has 4 to 8 bits.
+// Describes MX, the Microscaling formats of the Open Compute Project: each block of neighbours along an axis shares a
+// power of two, and each element has 4 to 8 bits.
 //
 //   value = element * 2^(scale - 127)
 //
 // zTensor 2 stores them as `zt.mx/1`: the parts data (f4_e2m1, f8_e4m3, f8_e5m2, or i8 in units of 1/64) and scales
-// (f8_e8m0, in the shape of the tensor with the axis shortened).
+// (f8_e8m0, in the shape of the tensor, with the length of the axis divided by block_size).
 #pragma once
 
 #include <cstdint>

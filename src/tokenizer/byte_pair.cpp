@@ -18,7 +18,7 @@ namespace {
 
 char normalize(char byte) { return byte == '\t' || byte == '\n' ? ' ' : to_lower_ascii(byte); }
 
-// Decodes tokens to their texts. Control tokens have none, unless `special` shows them.
+// Concatenates the texts of tokens. Leaves out control tokens, BOS, EOS and padding, unless `special` is shown.
 class BytePairDecoder final : public TextDecoder {
  public:
   BytePairDecoder(const Vocabulary& vocabulary, const std::vector<TokenDisplay>& displays, SpecialTokens special)

@@ -1,7 +1,8 @@
-// Implements pipelines as in tokenizer.json. A pipeline is built once from the vocabulary's data:
+// Implements pipelines as in tokenizer.json. The constructor makes the steps from the vocabulary's data, and texts and
+// ids then pass through them:
 //
 //   text -> added tokens cut out -> normalizer -> added tokens for normalized text cut out -> pre-tokenizer -> model
-//     -> post-processor
+//     -> post-processor (TokenScheme::add_special())
 //   ids -> texts of tokens -> decoder
 #include <mutex>
 #include <unordered_map>
@@ -18,7 +19,7 @@
 namespace poise {
 namespace {
 
-// Holds the buffers and caches for encoding. Texts reuse a worker, so that its cache of words stays.
+// Encodes one text at a time. Later texts reuse the worker's buffers and its cache of words.
 class Worker final : public PieceSink {
  public:
   Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.make_encoder()) {
@@ -83,8 +84,8 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
-    // Replacing invalid bytes shifts the text against `input`. So all of it counts as input, and no special token is
-    // found.
+    // Replacing invalid bytes shifts the text against `input`. So the whole text counts as input, and no special token
+    // is found in it.
     const std::string mended = unicode::make_well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }

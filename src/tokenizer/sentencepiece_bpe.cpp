@@ -2,10 +2,10 @@
 //
 //   1. Cut into characters. But user-defined tokens stay whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
-//   3. Split each remaining unused token into the two that it was last merged from, recursively.
+//   3. Split each remaining unused token into the last two neighbours that step 2 found for it, recursively.
 //
-// It first cuts a text at boundaries (tokens/token_boundaries.hpp), unless the vocabulary has tokens that depend on
-// more than the text between two boundaries.
+// Before step 1, a text is cut at boundaries (tokens/token_boundaries.hpp), and each run is encoded alone. The text
+// stays whole if a run's tokens could depend on other runs (see the constructor).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -74,7 +74,8 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   void merge_text(std::string_view normalized, Output& output) const {
-    // Maps each unused token to the length of the left one of the two tokens that it was last merged from.
+    // Maps the text of each unused token to the length of the left part of the last pair that find_priority() found for
+    // it. As in SentencePiece, this need not be the pair that merged.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto find_priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view joined(left.data(), left.size() + right.size());

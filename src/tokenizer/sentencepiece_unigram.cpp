@@ -38,7 +38,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
  private:
-  // Holds the best path to a place in the text.
+  // Holds the score of the best path to a place in the text, and where the path's last token begins.
   struct Place {
     float score = 0;
     std::uint32_t from = kNotReached;

@@ -88,7 +88,7 @@ void check_affine(const Tensor& tensor) {
                                    *bytes, data.blob->size()));
 }
 
-// Reports a scale that is not finite, or negative.
+// Reports a delta that is negative or not finite, and a range that is not finite.
 std::vector<Finding> find_affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
   const Place place = find_place(*tensor.require("data").blob);

@@ -18,12 +18,12 @@ namespace poise {
 // code that does not fit four bits. Returns other tensors unchanged.
 Tensor pack_affine_codes(const Tensor& tensor);
 
-// Returns the same elements as `type`: an affine tensor (qint4 codes are packed), a tensor of groups, or blocks.
-// Computed when read. The first read of an affine tensor's scale or codes makes a pass over the elements to find the
-// scale; it throws unsupported, naming tensor and index, if an element is infinite or NaN. Reading codes throws
-// unsupported if they would decode to infinity. `codes`, if not null, receives the blob of the codes. For groups and
-// blocks, throws and requires what quantize_groups() and quantize_to_blocks() do. Requires: has_float_elements(tensor)
-// and type.quantized().
+// Returns the elements quantized to `type`: an affine tensor (qint4 codes are packed), a tensor of groups, or blocks.
+// They are quantized when they are read. The first read of an affine tensor's scale or codes makes a pass over the
+// elements to find the scale; it throws unsupported, naming tensor and index, if an element is infinite or NaN. Reading
+// codes throws unsupported if they would decode to infinity. `codes`, if not null, receives the blob of the codes. For
+// groups and blocks, throws and requires what quantize_groups() and quantize_to_blocks() do. Requires:
+// has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // Holds, for each column, the weight of its squared errors: how much the model's output depends on this column

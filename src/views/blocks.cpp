@@ -57,7 +57,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::vector<float> decoded;
   };
 
-  // Streams whole rows from front to back, because the stream of elements cannot go back by a part of a row.
+  // Encodes whole rows and keeps their unread bytes, because the stream of elements cannot go back to the beginning of
+  // a row.
   class Rows final : public BlobStream {
    public:
     explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
@@ -237,7 +238,6 @@ class BlockDecodedBlob final : public Blob {
 
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
-// Returns true if Poise can decode blocks of the tensor's type.
 bool can_decode_blocks(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr make_block_elements(const Tensor& tensor) {

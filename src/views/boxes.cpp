@@ -133,13 +133,13 @@ class BoxBlob final : public Blob {
     }
     const std::size_t number = grid_.find_box(indices);
     const Box& box = boxes_[number];
-    // A run extends over the innermost dimensions that the box has whole, and the next one: within these, elements are
-    // contiguous both in the tensor and in the box.
+    // A run extends over the innermost dimensions in which the box has the tensor's size, and the next outer one. In
+    // these dimensions, elements are contiguous both in the tensor and in the box.
     std::uint64_t at = 0;        // the index of the element in the box
     std::uint64_t stride = 1;    // the distance of neighbours in the box along dimension `d`
-    std::uint64_t inner = 0;     // elements of the run's dimensions before `at`
+    std::uint64_t inner = 0;     // the number of elements before `at` in the run's dimensions
     std::uint64_t elements = 1;  // the number of elements from `at` to the end of the run
-    bool is_whole = true;        // true if the box has all inner dimensions whole
+    bool is_whole = true;        // true if the box has the tensor's size in all inner dimensions
     for (std::size_t d = shape_.size(); d-- > 0;) {
       const std::uint64_t index = indices[d] - box.offsets[d];
       at += index * stride;

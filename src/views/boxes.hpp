@@ -19,9 +19,9 @@ struct Box {
 
 // Returns the row-major elements of the whole tensor. Elements are copied when they are read; if one box is the whole
 // tensor, its blob is returned as it is. Throws invalid_file (without path) for boxes that lie outside the shape,
-// overlap or leave elements out, and for blobs of another size; unsupported for boxes that do not form a grid, whose
-// edges would divide the tensor into many more cells than there are boxes. Requires: item_bytes > 0; the tensor's bytes
-// fit 63 bits.
+// overlap or leave elements out, and for blobs of another size; unsupported for boxes that do not form a grid: their
+// edges divide the tensor into more than 64 cells for each box. Requires: item_bytes > 0; the tensor's bytes fit 63
+// bits.
 BlobPtr make_box_blob(const Shape& shape, std::vector<Box> boxes, unsigned item_bytes);
 
 }  // namespace poise

@@ -47,7 +47,7 @@ BlobPtr make_codebook_elements(const Tensor& tensor) {
                          {tensor.require("codebook").blob, tensor.require("scales").blob}, compute);
 }
 
-// Returns the rules for values: the last high half is zero if the number of elements is odd.
+// Returns the rules for values: if the number of elements is odd, the high half of the last byte must be zero.
 ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role == "data" && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::unused;

@@ -26,7 +26,8 @@
 namespace poise {
 
 // Elements are computed in blocks of this many. The source, the float32 numbers and the codes of a block fit the
-// first-level cache together. The number is even, so that a block of 4-bit codes begins at a whole byte.
+// first-level cache together. The number is even, so that in a read from the front each block of 4-bit codes begins at
+// a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
 // Holds all bytes of a blob: borrows them, or copies them if they cannot be borrowed. Throws unsupported when a
@@ -135,10 +136,9 @@ using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 // floating-point numbers of whole bytes.
 bool has_number(const Part& part, bool (*is_wanted)(double));
 
-// Returns the same numbers, and checks that none is infinite unless a number of the inputs is. Reading throws
-// unsupported, "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of
-// the inputs is. After an infinite number, reads the inputs up to their first infinity. Requires: `numbers` is float32;
-// inputs of known types.
+// Returns the same numbers, with a check. Reading throws unsupported, "WHAT: element 7 is too large for f32", when a
+// number is infinite although no floating-point number of the inputs is. The first infinite number causes a read of the
+// inputs, up to their first infinity. Requires: `numbers` is float32; inputs of known types.
 BlobPtr add_overflow_checks(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
 // Returns the same tensor with values that are checked while they are read, so that no writer copies a fault that

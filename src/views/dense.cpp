@@ -36,8 +36,8 @@ void check_dense(const Tensor& tensor) {
   }
 }
 
-// Returns the rules for values. With two elements a byte and an odd number of elements, the last high half must be
-// zero.
+// Returns the rules for values: with two elements a byte and an odd number of elements, the high half of the last byte
+// must be zero.
 ValueRules make_dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;

@@ -1,5 +1,4 @@
-// Returns the elements of any tensor as a row-major array of one floating-point type. They are cast in chunks when they
-// are read.
+// Reads a tensor of any layout as a row-major array of numbers. They are decoded and cast in chunks when they are read.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +20,10 @@ void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t
 // Returns true for types whose numbers all fit float32: the floating types except f64.
 bool can_widen(DType dtype);
 
-// Returns the first `elements` elements of `data` (of type `from`, belonging to the tensor `name`) as `to` (f32, f16 or
-// bf16): computed when read, or `data` itself if the types are equal. Reading throws unsupported, naming tensor and
-// index, when a finite value overflows `to`. `cast`, if not null, receives the computed blob, if there is one.
-// Requires: can_widen(from) or f64; `data` holds that many.
+// Returns the first `elements` elements of `data`, cast from `from` to `to` (f32, f16 or bf16) when they are read;
+// `data` itself if both types are equal. Reading throws unsupported, naming the tensor `name` and the index, when a
+// finite value overflows `to`. If there is a cast and `cast` is not null, `*cast` receives the blob. Requires: `from`
+// is a floating type; `data` has at least `elements` elements.
 BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to,
                        LossyBlobPtr<CastStats>* cast = nullptr);
 
@@ -55,8 +54,8 @@ BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>*
 // has_float_elements(tensor), is_sparse(tensor).
 Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Throws, as reading a quantized tensor does, if one of its numbers is infinite although no number of its parts is.
-// Reads the parts that may have enormous numbers, and decodes the tensor only if they do.
+// Throws unsupported if a number of a quantized tensor with floating-point parts is infinite although no number of its
+// parts is. Reads the parts whose type has numbers above 1e12, and decodes the tensor only if a part has such a number.
 void require_finite_numbers(const Tensor& tensor);
 
 }  // namespace poise

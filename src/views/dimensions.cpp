@@ -28,7 +28,8 @@ struct Items {
       std::memcpy(to + i * kItem, move_position(from, i, row.stride), kItem);
   }
 
-  // Copies a matrix whose columns are contiguous, or nearly, in tiles that use whole cache lines of both sides.
+  // Copies a matrix whose columns are contiguous, or nearly, in tiles. A whole tile has at least 64 bytes, a cache
+  // line, in both directions.
   static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to,
                            std::size_t to_stride) {
     constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
@@ -44,7 +45,8 @@ struct Items {
   }
 };
 
-// Copies the elements of a box to contiguous memory, dimension by dimension.
+// Copies a box (elements at equal distances along each dimension) to contiguous memory. If the smallest stride is not
+// that of the last dimension, these two dimensions form matrices, which are copied in tiles.
 template <std::size_t kItem>
 class BoxCopy {
  public:

@@ -13,7 +13,9 @@ namespace poise {
 // make_dense_numbers() throws. Requires: the tensor has at least one row, and at least `rows`.
 Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows);
 
-// Returns the first columns of a matrix in the same way. Requires: it has that many.
+// Returns the first columns of a matrix. The result keeps the layout if it is dense with elements of whole bytes, or if
+// blocks lie along columns; else it has dense numbers. Throws what keep_first_rows() throws. Requires: the matrix has
+// at least one column, and at least `columns`.
 Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns);
 
 }  // namespace poise

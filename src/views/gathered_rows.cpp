@@ -13,7 +13,7 @@ namespace poise {
 namespace {
 
 constexpr std::uint64_t kSlabBytes = 64 << 20;
-constexpr std::size_t kMostPlaces = 1 << 16;  // the number of rows that a pass over a stream gathers, at most
+constexpr std::size_t kMostPlaces = 1 << 16;  // the largest number of source rows in a pass, unless one row has more
 
 class GatheredRowsBlob final : public FloatBlob {
  public:
@@ -44,14 +44,15 @@ class GatheredRowsBlob final : public FloatBlob {
   }
 
  private:
-  // Holds the numbers of consecutive rows.
+  // Holds the numbers of rows [begin, end) of the result.
   struct Slab {
     std::size_t begin;
     std::size_t end;
     std::vector<float> numbers;
   };
 
-  // Reads elements of a row, and of the rows after it that follow it in the same matrix. Returns how many.
+  // Reads elements of a row of the result. One read also includes the next rows if they are copies of the rows that
+  // follow in the same matrix. Returns the number of elements.
   std::size_t read_in_place(std::size_t row, std::uint64_t column, std::span<float> out) const {
     const std::span<const RowSource> places = rows_[row];
     std::size_t count = std::min<std::uint64_t>(columns_ - column, out.size());
@@ -140,7 +141,7 @@ class GatheredRowsBlob final : public FloatBlob {
   std::uint64_t columns_;
   bool seekable_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Slab> slab_;  // of matrices that are not seekable
+  mutable std::shared_ptr<const Slab> slab_;  // the last slab; null if all matrices are seekable
 };
 
 }  // namespace

@@ -40,10 +40,10 @@ class RowSources {
 };
 
 // Returns these rows as float32 numbers, decoded when they are read. A mean of several rows is computed in float64.
-// Takes constant memory: if a matrix can only be read from front to back, a pass over the matrices gathers the sources
-// of as many rows as fit 64 MiB and are at most 65,536, but of at least one row. The first axis of a matrix counts its
-// rows; an element of a vector is a row. Requires: matrices with floating-point elements, whose shapes differ in the
-// first axis at most; all places are in the matrices.
+// Takes constant memory: if a matrix can only be read from front to back, each pass over the matrices gathers at most
+// 65,536 of their rows and 64 MiB, but always the sources of at least one row of the result. The first axis of a matrix
+// counts its rows; an element of a vector is a row. Requires: at least one matrix; matrices with floating-point
+// elements, whose shapes differ in the first axis at most; all places are in the matrices.
 BlobPtr gather_rows(const std::vector<Tensor>& matrices, RowSources rows);
 
 }  // namespace poise

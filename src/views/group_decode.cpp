@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-// Reads the words that codes are packed in.
+// Holds all words of a part, mapped or in memory, and unpacks codes from them.
 class CodeWords {
  public:
   CodeWords(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
@@ -49,8 +49,8 @@ class CodeWords {
 
   std::uint64_t at(std::uint64_t element) const {
     if (flat_) return extract_code(element / per_word_, static_cast<unsigned>(element % per_word_));
-    // Neighbours along another axis share a word. The words are in row-major order, and have fewer places along that
-    // axis.
+    // Neighbours along the packing axis share a word. The words are a row-major array that has the tensor's shape, with
+    // the packing axis divided by per_word_.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;

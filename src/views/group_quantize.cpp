@@ -49,7 +49,7 @@ class GroupScales {
   std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // Holds the scales that have been computed; after release() they are computed again on demand.
+  // Holds the scales that have been computed. After GroupScales::release(), a new table computes them again.
   class Table {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
@@ -85,7 +85,7 @@ class GroupScales {
       return scale;
     }
 
-    // Computes the missing scales.
+    // Computes the missing scales. The first call does the work; other calls wait for it.
     void compute_all() {
       std::call_once(all_, [this] {
         if (!scales_.elements_->seekable()) return compute_all_from_stream();
@@ -182,7 +182,7 @@ class GroupNumbersBlob final : public Blob {
       for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->find_or_compute_scale(first + i));
       return std::as_bytes(std::span(numbers).first(count));
     });
-    if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
+    if (is_last) scales_->release();  // writers read this part last, and then need no scales of the tensor
   }
   bool seekable() const override { return scales_->seekable(); }
 

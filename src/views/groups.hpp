@@ -20,8 +20,8 @@ namespace poise {
 std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t row);
 
 // Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
-// float16, with min at most and max at least 0; zero = round(-min / scale). Computed when read. The first read of a
-// group's codes computes its scale; reading scales or zeros makes a pass that computes the missing ones. Scales and
+// float16, and zero = round(-min / scale). Here, min is at most 0, and max at least 0. Computed when read. The first
+// read of a group's codes computes its scale; reading scales or zeros makes a pass for the missing scales. Scales and
 // zero points stay in memory (4 bytes a group) until the last of the zeros has been read. Computing a scale throws
 // unsupported, naming tensor and index, for an element that is not finite, or too large for a float16 scale. Throws
 // unsupported if no group size fits the rows. `codes`, if not null, receives the blob of the codes. Requires:
@@ -34,7 +34,7 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
 // Reads the index that make_group_decoded_blob() takes. Throws invalid_file for a group that the tensor does not have,
-// with the place if it is known. Requires: it has an element for each position along the axis.
+// with the place if it is known. Requires: `index` has a u32 for each position along the axis; group_size is not 0.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 // Names the layout of groups whose elements are not neighbours. indexed_groups.cpp describes the parts.

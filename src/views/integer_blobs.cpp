@@ -23,7 +23,7 @@ void reverse_numbers(std::span<std::byte> bytes) {
   }
 }
 
-// Reverses the bytes of each number of `width` bytes. Requires: their count is a multiple of `width`.
+// Reverses the bytes of each number of `width` bytes. Requires: bytes.size() is a multiple of `width`.
 void reverse_each_number(std::span<std::byte> bytes, unsigned width) {
   switch (width) {
     case 2: return reverse_numbers<std::uint16_t>(bytes);

@@ -1,4 +1,4 @@
-// Makes blobs that change integers when they are read, and blobs that repack codes: from the form of quantized
+// Makes blobs that change numbers when they are read, and blobs that repack codes: from the form of quantized
 // directories to that of zTensor's groups.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace poise {
 
-// Returns the bytes of each number in an element: half of a complex element, 0 for numbers that share a byte. Requires:
-// dtype is not `unknown`.
+// Returns the size in bytes of the numbers that an element consists of: half an element if it is complex; 0 if two
+// elements share a byte. Requires: dtype is not `unknown`.
 unsigned get_number_bytes(DType dtype);
 
 // Returns the blob with the bytes of every number of `width` bytes reversed; the blob itself for width 0 and 1.
@@ -43,12 +43,14 @@ struct PackedCodes {
 
 enum class MatrixOrder : std::uint8_t { same, transposed };
 
-// Returns the same codes in row-major order, each in `bits` bits, low bits of a byte first, as the parts of groups hold
-// them. Computed when read. Requires: `bits` is 2, 4 or 8, and not less than the codes' bits; the codes of a row fill
-// whole bytes, those of a column whole words, and `words` has all these bytes or words.
+// Returns the codes of the matrix, or of its transpose, in row-major order. Each code takes `bits` bits, low bits of a
+// byte first, as in the parts of groups. Computed when read. Requires: `bits` is 2, 4 or 8, and not less than the
+// codes' bits; the codes of a row fill whole bytes, those of a column whole words, and `words` has all these bytes or
+// words.
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits);
 
-// Returns the same codes as float16 numbers, with stored_as(). Requires: what make_codes_blob() requires.
+// Returns the codes as float16 numbers; stored_as() gives the words. Requires of `codes` what make_codes_blob()
+// requires.
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order);
 
 }  // namespace poise

@@ -23,14 +23,14 @@
 
 namespace poise {
 
-// Checks that a tensor's parts have the types and sizes that its layout, attributes and shape require, and that they
-// agree. Throws invalid_file (without path) naming tensor, part, what was expected and what was found. Reads no
-// element, but asks every part for its size; a compressed part without a size is decoded for that. Accepts unknown
-// layouts, types and encodings. Requires: a shape whose product fits 64 bits.
+// Checks that a tensor's parts have the types and sizes that its layout, attributes and shape require. Throws
+// invalid_file (without path) naming tensor, part, what was expected and what was found. Reads no element, but asks
+// every part for its size; a compressed part without a size is decoded for that. Accepts unknown layouts, types and
+// encodings. Requires: a shape whose product fits 64 bits.
 void check_parts(const Tensor& tensor);
 
-// Checks the same, and also that parts do not contradict each other: an index must name existing groups. Reads the
-// index.
+// Does what check_parts() does, and also checks that parts do not contradict each other: an index must name existing
+// groups. Reads the index.
 void check_content(const Tensor& tensor);
 
 // Several layouts use the checks below. Each throws invalid_file (without path) naming the tensor, and the part or
@@ -76,9 +76,9 @@ struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
   bool quantized = false;  // elements are codes, with parts or attributes that decode them
 
-  // Returns the layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if it is
-  // not a name of this row. Throws invalid_file (without path) naming tensor and attribute when they are invalid. Null:
-  // no name describes the layout.
+  // Returns the layout that `name` describes together with the tensor's attributes and parts; std::nullopt if `name`
+  // does not belong to this row. Throws invalid_file (without path) naming tensor and attribute when an attribute is
+  // invalid. Null: no name describes the layout.
   std::optional<TensorLayout> (*read)(const Tensor& tensor, std::string_view name) = nullptr;
 
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
@@ -101,7 +101,7 @@ struct LayoutType {
   // has_float_elements(tensor), or a layout whose elements may be of any type.
   BlobPtr (*elements)(const Tensor& tensor) = nullptr;
 
-  // Returns how the elements are stored, in the notation of StoredType: "bf16", "group4:128". Null: the layout's name.
+  // Returns how the elements are stored, in the notation of StoredType: "bf16", "group4:128". Null: describe_storage().
   std::string (*stored_type)(const Tensor& tensor) = nullptr;
   // Returns true when the tensor is stored as `type` already. Null: false.
   bool (*is_stored_as)(const Tensor& tensor, const StoredType& type) = nullptr;
@@ -126,7 +126,7 @@ extern const LayoutType mx;
 extern const LayoutType block_scaled;
 extern const LayoutType codebook;
 extern const LayoutType indexed_groups;
-extern const LayoutType blocks;  // ggml's; a tensor has the name of its block type
+extern const LayoutType blocks;  // all of ggml's block types, each with its own layout name
 extern const LayoutType other;   // unknown layouts, which are only copied
 
 }  // namespace layouts
@@ -137,7 +137,7 @@ std::span<const LayoutType* const> list_layout_types();
 // Returns the row of a layout; `other` if no row describes it.
 const LayoutType& find_layout_type(const TensorLayout& layout);
 
-// Throws invalid_file (without path), naming the tensor. check() calls it.
+// Throws invalid_file (without path) with the tensor's name and the problem.
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
 // Returns the part `data`. Throws invalid_file (without path) if it is missing.
 const Part& require_data(const Tensor& tensor);

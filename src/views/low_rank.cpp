@@ -64,8 +64,8 @@ class Factors {
   }
 
  private:
-  // Adds columns [column, column + count) of the product's row to out[0] and, unless it is null, those of the next row
-  // to out[1].
+  // Adds columns [column, column + count) of the product's row to out[0] and, if out[1] is not null, those of the next
+  // row to out[1].
   void add_to_rows(std::size_t row, std::size_t column, std::size_t count, std::array<float*, 2> out) const {
     const std::array<const float*, 2> weights = {left_.data() + row * rank_, left_.data() + (row + 1) * rank_};
     const std::size_t rows = out[1] == nullptr ? 1 : 2;
@@ -119,7 +119,7 @@ class Factors {
   std::vector<float> strips_;  // strips of kStrip columns of the right matrix: [rank, kStrip] each; zeros fill the last
 };
 
-// Adds the change to a matrix and checks the sums, which are float32 or float64.
+// Adds the change to float32 numbers, and checks sums of float32 or float64.
 class LowRankSum {
  public:
   LowRankSum(const Tensor& matrix, LowRank change)
@@ -130,7 +130,7 @@ class LowRankSum {
     load_factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
 
-  // Throws an error if a sum is not finite although its terms are. `own` has the matrix's elements from `first` on.
+  // Throws unsupported if a sum is not finite although its terms are. `own` has the matrix's elements from `first` on.
   template <typename Number>
   void check(std::uint64_t first, std::span<const Number> own, std::span<const Number> sums) const {
     for (std::size_t i = 0; i < sums.size(); ++i) {

@@ -5,7 +5,7 @@
 
 namespace poise {
 
-// Describes the change scale * left right, of matrices [rows, rank] and [rank, columns].
+// Describes the change scale * (left right). `left` is [rows, rank], `right` is [rank, columns].
 struct LowRank {
   Tensor left;
   Tensor right;
@@ -13,11 +13,11 @@ struct LowRank {
   float scale = 1;
 };
 
-// Returns `matrix` + scale * left right, computed when read: as float64 for a dense matrix of that type, else as
-// float32. The product is float32 in both cases. With `transposed`, the sum is matrix + scale * (left right)ᵀ. Keeps
-// both thin matrices in memory while it is read. Reading throws unsupported, naming tensor and element, for a sum that
-// is not finite although all of its terms are made of finite numbers. Requires: floating-point elements, and shapes
-// that fit.
+// Returns matrix + scale * (left right), computed when read: as float64 for a dense matrix of that type, else as
+// float32. The product is float32 in both cases. With `transposed`, the sum is matrix + scale * (left right)ᵀ. The blob
+// keeps both thin matrices in memory until its last element has been read. Reading throws unsupported, naming tensor
+// and element, for a sum that is not finite although all of its terms are made of finite numbers. Requires:
+// floating-point elements, and shapes that fit.
 BlobPtr make_low_rank_blob(const Tensor& matrix, const LowRank& change);
 
 }  // namespace poise

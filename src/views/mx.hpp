@@ -20,11 +20,12 @@ inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 // Returns true if the layout is zt.mx/1 with four bits, and blocks of 32 run along the last axis.
 bool is_mxfp4(const Tensor& tensor);
 
-// Makes such a tensor from codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
+// Makes an MXFP4 tensor (see is_mxfp4()) from codes and scales in the order of gpt-oss. Requires: the last axis is a
+// multiple of 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
-// These functions convert a tensor to ggml's blocks and back, with the same numbers. Requires: is_mxfp4(), or
-// is_mxfp4_blocks().
+// These functions convert a tensor to ggml's blocks and back, with the same numbers. Requires: is_mxfp4(tensor);
+// is_mxfp4_blocks(blocks).
 Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 // Returns true for blocks of the type mxfp4 along rows.

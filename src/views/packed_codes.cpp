@@ -34,7 +34,7 @@ bool are_rows_of_streams(const PackedCodes& codes, MatrixOrder order) {
   return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
 }
 
-// Reads the codes of a matrix. A line is a row or a column of codes, whose neighbours form a stream.
+// Reads the codes of a matrix. A line is a row or a column whose codes form one stream of bits.
 class Codes {
  public:
   Codes(const PackedCodes& codes, MatrixOrder order)
@@ -245,7 +245,7 @@ class CodesBlob final : public Blob {
   unsigned bits_;
   std::optional<ByteMap> map_;
   std::uint64_t size_ = 0;
-  std::vector<std::uint16_t> numbers_;  // the codes as float16
+  std::vector<std::uint16_t> numbers_;  // numbers_[code] is the code as float16
   LazyValue<const Codes> kept_;
 };
 

@@ -351,7 +351,7 @@ Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<Quant
   Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, blob);
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense)
-    quantized.attributes = tensor.attributes;  // the attributes of other layouts describe codes
+    quantized.attributes = tensor.attributes;  // the attributes of other layouts may describe their parts
   return quantized;
 }
 

@@ -36,12 +36,13 @@ std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t h
 // is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
-// Returns each row of `rows` with its elements in another order: the i-th is its element order[i]. A row has `columns`
-// elements without gaps. Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or
-// 4 bits, low bits of a byte first; the blob is whole rows, and rows are whole bytes before and after.
+// Returns each row of `rows` with its elements in another order: element i of the result is element order[i] of the
+// row. A row has `columns` elements without gaps. Computed when read. Requires: the order names columns; elements are
+// of whole bytes, or of 2 or 4 bits, low bits of a byte first; the blob is whole rows, and rows are whole bytes before
+// and after.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
-// The functions below work on stacks. A stack is [matrices, rows, columns], or [vectors, rows] with rows of one number.
+// Parameters called `stack` have the shape [matrices, rows, columns], or [vectors, rows] with rows of one number.
 
 // Returns the elements as a dense tensor of find_element_type(), or of float32 if that type is smaller than a byte.
 // Throws invalid_file (without path) if they are not floating-point numbers.

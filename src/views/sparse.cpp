@@ -101,7 +101,8 @@ void visit_repeated(std::vector<Number> numbers, const Visit& visit) {
     visit(*twice);
 }
 
-// Checks the columns of one row. Sorts them if they do not ascend, to find duplicates.
+// Checks the columns of one row. If the rules allow any order and the columns do not ascend, sorts them to find
+// duplicates.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
                std::uint64_t end, SparseRules rules, const Report& report) {

@@ -38,11 +38,11 @@ std::uint64_t count_stored_elements(const Tensor& tensor);
 // Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
-// Describes a wrong index: a sentence that begins with the role of its part, the part, and the index's place in it.
+// Describes a wrong index.
 struct SparseFault {
-  std::string problem;
+  std::string problem;  // a sentence that begins with the role of the part
   const Part* part = nullptr;
-  std::uint64_t byte = 0;
+  std::uint64_t byte = 0;  // where the index begins in the part
 };
 struct SparseFaults {
   std::vector<SparseFault> first;
@@ -60,8 +60,8 @@ struct SparseEntry {
   std::uint64_t place = 0;
 };
 
-// Returns the stored elements by cell, each cell once. Throws what validate_sparse() throws. Memory: 16 bytes an
-// element. Requires: Layout::sparse_csr or sparse_coo.
+// Returns the stored elements, sorted by cell. Throws what validate_sparse() throws. Memory: 16 bytes an element.
+// Requires: Layout::sparse_csr or sparse_coo.
 std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor);
 
 // Returns the same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what

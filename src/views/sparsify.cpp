@@ -1,5 +1,6 @@
-// Converts dense tensors to sparse ones. One pass counts the nonzero elements of each block; each read of values
-// or indices looks for them in the blocks that it needs. Sorts the columns of sparse rows.
+// Converts dense tensors to sparse ones. One pass counts the nonzero elements of each block of 16,384 elements. Each
+// read of values or indices finds the nonzero elements again, in the blocks that it needs. Sorts the columns of sparse
+// rows.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -56,7 +57,7 @@ class Nonzeros {
     }
   }
 
-  // Returns, as u64, the index of the first nonzero of each row, and then the number of all.
+  // Returns, as u64, the index of the first nonzero of each row, and then the number of all nonzeros.
   std::vector<std::byte> make_row_pointers() const {
     std::vector<std::byte> bytes((shape_[0] + 1) * sizeof(std::uint64_t));
     std::uint64_t row = 0;
@@ -100,7 +101,7 @@ class Nonzeros {
   std::vector<std::uint64_t> before_block_;  // the number of nonzero elements before each block, and the total
 };
 
-// Makes an item of fixed size for each nonzero element; the list of all is repeated `repeats` times.
+// Makes `repeats` lists, one after the other. Each has an item of fixed size for each nonzero element.
 class NonzeroBlob : public Blob {
  public:
   NonzeroBlob(std::shared_ptr<const Nonzeros> nonzeros, std::uint64_t item_bytes, std::uint64_t repeats)
@@ -199,7 +200,7 @@ Order find_ascending_order(const Tensor& tensor) {
   return order;
 }
 
-// Returns the elements of a blob in another order.
+// Reorders the elements of a blob, which it keeps in memory unless they are mapped.
 class ReorderedBlob final : public Blob {
  public:
   ReorderedBlob(const BlobPtr& blob, std::shared_ptr<const Order> order, std::uint64_t width)

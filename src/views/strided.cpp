@@ -117,7 +117,7 @@ class Bands {
     const Dimension across{width, columns_.stride};
     const std::uint64_t extent = (rows_.count - 1) * get_magnitude(rows_.stride) + row_bytes;
     if (const std::uint64_t wanted = width * rows_.count * item_;
-        rows_.stride > 0 && extent <= wanted + wanted / 4) {  // including the gaps between the rows
+        rows_.stride > 0 && extent <= wanted + wanted / 4) {  // one read, with the gaps between the rows
       std::vector<std::byte> all(static_cast<std::size_t>(extent));
       blob.read(position, all);
       return copy_columns(all.data(), across, rows_, item_, to, static_cast<std::size_t>(rows_.count * item_));
@@ -211,12 +211,12 @@ class Slabs {
   }
 
   static constexpr std::uint64_t kLeastBytes =
-      64 << 20;  // with 16 MB, 1 GB of zeros, stored in 1 MB, would take 60 passes
+      64 << 20;  // with the 16 MiB of compute_decoded_limit(), 1 GiB of zeros in a small file would take 64 passes
   static constexpr std::uint64_t kSharedBytes = 512 << 20;
   static constexpr std::uint64_t kFewPasses = 3;
 
   std::uint64_t size_;
-  std::uint64_t slab_bytes_ = 0;  // the bytes of a slab, at least
+  std::uint64_t slab_bytes_ = 0;  // the size of a slab without shared memory; the last slab may be smaller
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Slab> slab_;
   mutable std::uint64_t unread_ = 0;
@@ -389,7 +389,7 @@ std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_byte
   return strides;
 }
 
-// Returns the elements as a contiguous blob.
+// Does what make_strided_blob() does, but keeps the byte order of the numbers.
 BlobPtr make_contiguous_blob(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;

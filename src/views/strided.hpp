@@ -32,11 +32,11 @@ std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsig
 
 // Returns the elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant
 // memory, except for blobs that can only be read from front to back. For such a blob it keeps consecutive elements (a
-// slab): as many bytes as compute_decoded_limit() allows, but at least 64 MiB; more, as far as 512 MiB that all views
-// share suffice; all bytes if stored() is empty. It makes a pass over the blob for each slab. If there are several
-// slabs, the result can only be read from front to back, too. A whole blob whose elements are those of a transposed
-// matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and when the elements
-// take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
+// slab): as many bytes as compute_decoded_limit() allows, but at least 64 MiB; all bytes if stored() is empty. A slab
+// may be larger, to save passes: all views together may use 512 MiB for this. Each slab takes a pass over the blob. If
+// there are several slabs, the result can only be read from front to back, too. If the result is the transpose of the
+// matrix that the whole blob is, it has stored_as(). Throws invalid_file (without path) for an element outside the
+// blob, and when the elements take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);
 
 // Transposes a matrix, or each matrix of a stack. Elements of a dense matrix move when they are read, unless the file

@@ -51,7 +51,7 @@ void DecodeIq4_Xs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: the exponent of the scale; 1: 32 codes.
+// A block has, by offset, 0: the scale, an exponent of E8M0; 1: 32 codes.
 void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kFp4Numbers.data());
   HWY_ALIGN std::int8_t numbers[32];
@@ -62,8 +62,8 @@ void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: four scales; 4: 64 codes, 16 for each scale. Eight bytes have 16 codes: the low halves
-// come first, then the high halves.
+// A block has, by offset, 0: four scales of one byte; 4: 64 codes, 16 for each scale. The codes of a scale are the low
+// halves of eight bytes, then their high halves.
 void DecodeNvfp4(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kFp4Numbers.data());
   HWY_ALIGN std::int8_t numbers[64];

@@ -1,5 +1,5 @@
-// Functions that decoders of blocks share: sixteen bytes as one value, and codes times scales. Highway compiles them
-// for each kind of processor.
+// Defines what decoders of blocks share: sixteen bytes as one value, and products of codes and scales. Highway compiles
+// this for each kind of processor.
 #if defined(POISE_BLOCK_CODES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_CODES
 #undef POISE_BLOCK_CODES
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Holds sixteen bytes in a vector.
+// Holds sixteen bytes in a vector, or in an array for Highway's scalar target.
 class Bytes16 {
  public:
 #if HWY_TARGET == HWY_SCALAR

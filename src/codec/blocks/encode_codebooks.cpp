@@ -66,7 +66,7 @@ HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   return hn::IfThenZeroElse(nothing, scale);
 }
 
-// Computes the weights of squared errors for group `group` of blocks of kElements numbers.
+// Computes the weights of squared errors in a group: x^2, or with an importance, importance * sqrt(mean + x^2).
 template <std::size_t kElements>
 HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   for (std::size_t i = 0; i < kGroup; ++i) {
@@ -154,7 +154,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
       peaks[lane] = decode_mxfp4_scale(exponent);
     }
     const auto scale = hn::Load(Floats(), peaks);
-    // A number above the middle of two neighbours gets the code of the greater one.
+    // These are the middles between neighbouring magnitudes. A magnitude at a middle gets the smaller code.
     constexpr float kMiddles[7] = {0.5F, 1.5F, 2.5F, 3.5F, 5.0F, 7.0F, 10.0F};
     const auto code = [&](std::size_t i) HWY_ATTR {
       const auto x = LoadAt(block.x, i);
@@ -168,7 +168,8 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Returns ggml's E4M3 code, without a sign: rounds halves up, and numbers from 248 on to 448.
+// Returns ggml's E4M3 code, without a sign. Halves round up. Numbers of 248 or more become 448, and those below 2^-6
+// get at most the code 7.
 HWY_INLINE std::uint8_t RoundToNvfp4Scale(float scale) {
   constexpr int kBias = 7;
   constexpr std::uint8_t kGreatest = 0x7e;

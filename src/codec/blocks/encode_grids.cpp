@@ -1,4 +1,5 @@
-// Encodes IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S: magnitudes of numbers are points of a grid, and signs are bits.
+// Encodes IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S: the magnitudes of eight or four neighbours become a point of a grid,
+// and their signs become bits.
 //
 // The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0: which scales are tried, how errors are weighted,
 // and the order of sums.
@@ -15,18 +16,18 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
-constexpr std::size_t kEight = kElements / 8;  // numbers with a byte of signs
+constexpr std::size_t kEight = kElements / 8;  // groups of eight numbers, which share a byte of signs
 
 // States which points to choose again when the scale is known.
 enum class Again : std::uint8_t { all, off_grid, all_if_off_grid };
 
-// Describes a type. Level l stands for the number 2 * l + 1, so the greatest one is 2 * levels - 1.
+// Describes a type. Level l stands for the number 2 * l + 1, so the greatest number is 2 * levels - 1.
 struct GridKind {
   std::size_t coordinates;  // in a point
   int levels;
   std::size_t group;      // numbers that share a scale
-  bool even_signs;        // an even number of each eight is negative, so that seven bits hold eight signs
-  bool fits_scale_first;  // by codes up to `levels`; if false, the largest number gets the greatest level
+  bool even_signs;        // of eight signs, an even number is minus, so that seven bits hold them
+  bool fits_scale_first;  // with codes up to levels + 1; if false, the largest number gets the greatest level
   int tries;              // how many scales above the first one, and below it
   float step;             // how much the greatest number changes between two tries
   Again again;
@@ -207,7 +208,7 @@ class GridGroup {
   HWY_INLINE void find_scale(Numbers max) {
     constexpr auto kGreatest = static_cast<float>(2 * kKind.levels - 1);
     const std::size_t lanes = hn::Lanes(Floats());
-    auto range = max;  // gets the greatest level
+    auto range = max;  // the magnitude that gets the greatest level in the middle try
     scale_ = hn::Div(max, Set(kGreatest));
     if constexpr (kKind.fits_scale_first) {
       Codes codes[kKind.group];
@@ -320,8 +321,7 @@ HWY_INLINE Codes JoinScales(const Block& block, std::size_t i) {
   return hn::Or(block.get_scale_code(2 * i), hn::ShiftLeft<4>(block.get_scale_code(2 * i + 1)));
 }
 
-// Returns byte i of the high bits of indices. A byte has the kBits bits above the lowest eight of each of 8 / kBits
-// indices.
+// Returns byte i of the high bits of indices: kBits bits from each of 8 / kBits indices, above their lowest eight bits.
 template <int kBits, typename Block>
 HWY_INLINE Codes JoinHighBits(const Block& block, std::size_t i) {
   constexpr std::size_t kCount = 8 / kBits;

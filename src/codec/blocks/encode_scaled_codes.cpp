@@ -69,7 +69,7 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
   });
 }
 
-// Encodes numbers as codes from 0 to kLargest. Without an importance, the least number becomes 0.
+// Encodes numbers as codes from 0 to kLargest. Without an importance, the least number gets the code 0.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {
@@ -149,7 +149,7 @@ HWY_INLINE void EncodeEachBlock(const BlockRows& rows, std::byte* out, Encode en
       if (std::isfinite(inverses[b])) {
         encode(x, Set(inverses[b]), out + 2);
       } else {
-        std::fill_n(out + 2, kBytes - 2, std::byte{0});  // as ggml does for infinity
+        std::fill_n(out + 2, kBytes - 2, std::byte{0});  // ggml's codes for an infinite inverse
       }
     }
   }

@@ -27,8 +27,8 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
   });
 }
 
-// Returns a byte with the base 3 digits of kDigits elements as a fraction. The indices of the elements are `first`,
-// then each `apart` more.
+// Returns a byte with the base 3 digits of kDigits elements as a fraction. The indices of the elements are first,
+// first + apart, first + 2 * apart, ...
 template <int kDigits, typename Code>
 HWY_INLINE Codes PackDigits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);

@@ -53,7 +53,7 @@ class Word {
   Codes word_;
 };
 
-// Finds codes of groups with a scale and a minimum: 0 to kLargest.
+// Finds codes from 0 to kLargest for groups with a scale and a minimum.
 template <std::size_t kSize, int kLargest>
 class RangeGroups {
  public:
@@ -236,7 +236,7 @@ void EncodeQ5_K(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Finds codes of groups with only a scale: 0 to 2 * kLargest - 1.
+// Finds codes from 0 to 2 * kLargest - 1 for groups with only a scale.
 template <int kLargest>
 class SymmetricGroups {
  public:

@@ -1,9 +1,9 @@
-// Encodes IQ1_S, IQ1_M: points of a grid with the coordinates -1, 0 and 1; the type adds an eighth to each, or
-// subtracts an eighth.
+// Encodes IQ1_S and IQ1_M: eight neighbours become a point of a grid with the coordinates -1, 0 and 1. A bit states
+// whether decoders add an eighth to the coordinates or subtract it.
 //
-// The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0. The encoder sorts numbers, so that the first ones
-// become -1, the next ones 0, and the last ones 1. It tries all pairs of places where the zeros and the ones may begin,
-// with both signs of the eighth.
+// The rules are those of ggml/src/ggml-quants.c of llama.cpp v0.5.0. The encoder sorts the numbers of a group. The
+// first become -1, the next 0, and the last 1. It tries all pairs of indices at which 0 and 1 may begin, with both
+// signs of the eighth.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -40,10 +40,10 @@ struct SortedGroup {
   HWY_ALIGN float weights[kSize * kMaxLanes];
   HWY_ALIGN float sorted[kSize * kMaxLanes];
   HWY_ALIGN float sorted_weights[kSize * kMaxLanes];
-  HWY_ALIGN float places[kSize * kMaxLanes];  // the index of each sorted number in the group
+  HWY_ALIGN float places[kSize * kMaxLanes];  // the index of each sorted number before sorting
   Numbers peak;                               // the largest magnitude
 
-  // `x` has the group's numbers. `importance` has their weights, or is null.
+  // `importance` has the importance of the numbers `x`, or is null. `mean` is twice the mean square of the block.
   HWY_INLINE SortedGroup(const float* x, const float* importance, Numbers mean) : peak(hn::Abs(LoadAt(x, 0))) {
     for (std::size_t i = 0; i < kSize; ++i) {
       const auto value = LoadAt(x, i);
@@ -113,8 +113,7 @@ struct Split {
   }
 };
 
-// Tries all splits of a group, with one sign of the eighth for the whole group. Sums over the first i sorted numbers,
-// for each i, make a try fast.
+// Tries all splits of a group, with one sign of the eighth for the whole group. Prefix sums make a try fast.
 template <std::size_t kSize>
 HWY_INLINE void TrySplitsOfOneSign(const SortedGroup<kSize>& group, int all_minus, Split& best) {
   HWY_ALIGN float products[(kSize + 1) * kMaxLanes];
@@ -147,7 +146,8 @@ HWY_INLINE void TrySplitsOfOneSign(const SortedGroup<kSize>& group, int all_minu
   }
 }
 
-// Holds sums over the first i sorted numbers of a group, for each i, but only of numbers in one of its two eights.
+// Holds prefix sums over the sorted numbers of a group of sixteen, but only of those from its first eight or, with
+// `second`, from its last eight.
 template <std::size_t kSize>
 struct EightSums {
   HWY_ALIGN float products[(kSize + 1) * kMaxLanes];
@@ -180,7 +180,8 @@ struct EightSums {
   }
 };
 
-// Tries all splits of a group of sixteen numbers. Each eight of them has its own sign of the added eighth.
+// Tries all splits of a group of sixteen numbers. Its first and last eight numbers each have their own sign of the
+// eighth.
 template <std::size_t kSize>
 HWY_INLINE void TrySplitsOfTwoSigns(const SortedGroup<kSize>& group, Split& best) {
   const std::array<const LevelNumbers*, 2> levels = {&kPlus, &kMinus};

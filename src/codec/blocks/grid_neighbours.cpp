@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kMostDistances = 256;  // squares of at most 4 * 7^2 or 8 * 2^2
+constexpr std::size_t kMostDistances = 256;  // squared distances are at most 4 * 7^2 or 8 * 2^2
 
 // Holds a grid. Each coordinate is an index into the sorted list of numbers that occur in the grid.
 struct Levels {
@@ -79,7 +79,7 @@ void append_nearest(std::span<const std::uint8_t> distances, std::size_t nearest
   while ((out.size() - begin) % GridNeighbours::kListStep != 0) out.push_back(out[begin]);
 }
 
-// `nearest` is how many different distances the list of a place may have.
+// Computes the lists of all places. The points of a list have at most `nearest` different distances.
 template <typename Point, std::size_t kPoints>
 GridNeighbours find_neighbours(const std::array<Point, kPoints>& grid, std::size_t nearest) {
   const Levels levels = find_levels(grid);

@@ -1,4 +1,5 @@
-// The grid points near each place of a lattice. Encoders round numbers to a place first, and few places are points.
+// Lists the grid points near each place of a lattice. Encoders round numbers to a place first, and most places are not
+// points of the grid.
 #pragma once
 
 #include <cstddef>

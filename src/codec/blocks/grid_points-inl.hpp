@@ -49,7 +49,7 @@ class ScaledRows {
 constexpr std::uint32_t kOffGrid = 1U << 31;
 
 // Holds the numbers that the levels of a coordinate stand for. A grid of three levels has them twice, at 0 to 2 and 4
-// to 6, because a lookup uses three bits of a word, but such a level has only two.
+// to 6, because a lookup uses three bits of a word, and the third bit is not a part of the level.
 using LevelNumbers = std::array<float, 8>;
 
 template <int kLevels>

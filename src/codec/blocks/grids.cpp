@@ -1,6 +1,6 @@
-// The grids of IQ1_S to IQ3_S: tables of points, into which the codes of these types are indices. Here a point is 16
-// bits: eight coordinates of two bits or four of four bits, the first in the lowest bits. Each coordinate is an index
-// into the list of the grid's possible coordinates.
+// Defines the grids of IQ1_S to IQ3_S: tables of points, into which the codes of these types are indices. Here a point
+// has 16 bits: eight coordinates of two bits or four of four bits, the first in the lowest bits. Each coordinate is an
+// index into the list of the grid's possible coordinates.
 //
 // These tables are data of ggml: ggml/src/ggml-common.h of llama.cpp v0.5.0, https://github.com/ggml-org/llama.cpp,
 // copied number by number. Copyright (c) 2023-2026 The ggml authors, MIT License: docs/notices.md has its text.

@@ -1,5 +1,5 @@
-// Functions that encoders of blocks share. Highway compiles them for each kind of processor. Each lane of a vector
-// encodes one block, with the same operations as ggml, so that results are equal bit by bit.
+// Defines functions that encoders of blocks share. Highway compiles them for each kind of processor. Each lane of a
+// vector encodes one block, with the same operations as ggml, so that results are equal bit by bit.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -44,7 +44,7 @@ HWY_INLINE void StoreAt(Numbers x, float* lanes, std::size_t i) {
 // The low bits of x + kShift have the integer nearest to x, ties to even. ggml rounds in this way.
 constexpr float kShift = 0x1.8p23F;
 
-// Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
+// Rounds x to an integer and clamps it. RoundAndClamp() returns the same integer if |x| <= 2^22 - 1.
 HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
   const auto shifted = hn::Add(x, Set(kShift));
   const auto clamped =
@@ -63,7 +63,8 @@ HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) {
 
 HWY_INLINE Numbers ConvertToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
 
-// Converts to int as C does on x86-64: rounds towards zero; numbers outside int give 0 in the low bits.
+// Rounds towards zero. Numbers outside int become 0; ggml's casts on x86-64 make INT_MIN of them, which has the same
+// low bits.
 HWY_INLINE Codes Truncate(Numbers x) {
   return hn::ConvertTo(Integers(), hn::IfThenElseZero(hn::Lt(hn::Abs(x), Set(0x1p31F)), x));
 }
@@ -74,7 +75,6 @@ HWY_INLINE Codes RoundHalvesAway(Numbers x) {
   return Truncate(hn::Add(x, hn::CopySign(Set(0x1.fffffep-2F), x)));
 }
 
-// Returns 1 / x, or 0 for 0.
 HWY_INLINE Numbers InvertOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
 // Refers to output blocks, one for each of the first `live` lanes. Only the last vector has lanes without a block.
@@ -154,18 +154,18 @@ class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Returns the mean square of a row. Requires: calls are in the order of rows, but may repeat the most recent rows.
+  // Returns the mean square of a row. Requires: rows come in order; a call may repeat one of the last kMaxLanes rows.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
   }
 
  private:
-  // A vector needs at most kMaxLanes means; advance() may compute as many for the next vector.
+  // Has room for the last kMaxLanes rows, and for the rows that advance() computes ahead, at most kMaxLanes.
   static constexpr std::size_t kAtOnce = 2 * kMaxLanes;
 
-  // Computes the mean squares of several rows at once, if there are enough, because the steps of one sum are
-  // sequential, but those of several sums overlap.
+  // Computes the mean squares of kSums rows at once, if enough rows are left. The additions of one sum wait for each
+  // other, but the additions of several sums overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;
@@ -191,7 +191,7 @@ class RowMeans {
 // Refers to the input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // LoadAt(x, i) returns element i of each block
-  const float* importance;  // the weights of their squared errors, or null
+  const float* importance;  // the importance of each element, in the same order; or null
   Numbers row_means;        // mean squares of the blocks' rows; only set with an importance, for types with kRowMeans
 };
 

@@ -1,5 +1,5 @@
-// Searches for scales with the least weighted squared error, as ggml does. Each lane of a vector works on one group of
-// numbers. Highway compiles this for each kind of processor.
+// Searches for scales with the least weighted error, as ggml does. Each lane of a vector works on one group of numbers.
+// Highway compiles this for each kind of processor.
 //
 // Adds numbers in ggml's order, and rounds each term as ggml does: w * x * code is (w * x) * code.
 #if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)

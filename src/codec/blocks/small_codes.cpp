@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// A block has, by offset, 0: a scale; 2: 128 bits, the first in the lowest: 1 is plus, 0 is minus.
+// A block has, by offset, 0: a scale; 2: 128 signs, the first in the lowest bit: 1 is plus, 0 is minus.
 void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kSigns = [] {
     std::array<std::uint64_t, 256> signs{};
@@ -29,7 +29,8 @@ void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: a scale; 2: 64 codes of two bits, the first in the lowest: -1 to 2.
+// A block has, by offset, 0: a scale; 2: 64 codes of two bits, the first in the lowest bits. The bits 0 to 3 stand for
+// -1 to 2.
 void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kFours = [] {
     std::array<std::uint32_t, 256> fours{};
@@ -60,8 +61,8 @@ constexpr auto kDigits = [] {
   return digits;
 }();
 
-// A block has, by offset, 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise,
-// for the next 80; 48: four bytes of four digits; 52: a scale.
+// A block has, by offset, 0: 32 bytes of five digits, where digit i of byte j is element 32 i + j; 32: 16 bytes of five
+// digits (element 160 + 16 i + j); 48: four bytes of four digits (element 240 + 4 i + j); 52: a scale.
 void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];
   for (; count > 0; --count, block += 54, out += 256) {

@@ -30,8 +30,8 @@ HWY_INLINE void ReadTwoBitCodes(const std::byte* from, Use use) {
   }
 }
 
-// A block has, by offset, 0: scales and minimums of 16 elements, four bits each; 16: codes of two bits; 80: the factor
-// of the scales; 82: the factor of the minimums.
+// A block has, by offset, 0: for each 16 elements a byte with their scale in the low half and their minimum in the high
+// half; 16: codes of two bits; 80: the factor of the scales; 82: the factor of the minimums.
 void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::int8_t factors[32];
@@ -51,15 +51,15 @@ void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
 }
 
 // A block has, by offset, 0: the third bit of each code (32 neighbours have it in the same bit of 32 bytes); 32: the
-// low two bits; 96: scales of 16 elements, six bits each; 108: the factor of the scales.
+// low two bits; 96: for each 16 elements a scale of six bits; 108: the factor of the scales.
 void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
   HWY_ALIGN std::int8_t factors[16];
   HWY_ALIGN float scales[16];
   for (; count > 0; --count, block += 110, out += kElements) {
-    // Byte i of eight holds the low four bits of factors i and 8 + i. Byte i of the next four holds the high two bits
-    // of factors i, 4 + i, 8 + i and 12 + i.
+    // Byte i of the first eight holds the low four bits of scales i and 8 + i. Byte i of the next four holds the high
+    // two bits of scales i, 4 + i, 8 + i and 12 + i.
     const auto low = load_le<std::uint64_t>(block + 96);
     const auto top = load_le<std::uint32_t>(block + 104);
     const std::uint64_t tops[2] = {(top & 0x03030303U) | std::uint64_t{top >> 2 & 0x03030303U} << 32,
@@ -89,10 +89,10 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
 }
 
 // Decodes the first 16 bytes of Q4_K and Q5_K. By offset, these are 0: the factor of the scales; 2: the factor of the
-// minimums; 4: scales and minimums of 32 elements, six bits each, in twelve bytes. Bytes 0 to 3 of the twelve have
-// scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3. Bytes 8 to 11 have the low four bits of scales 4
-// to 7 in their low half, and those of minimums 4 to 7 in their high half. The highest two bits of bytes 0 to 3 belong
-// to scales 4 to 7, those of bytes 4 to 7 to minimums 4 to 7.
+// minimums; 4: twelve bytes with a scale and a minimum of six bits for each 32 elements. Bytes 0 to 3 of the twelve
+// have scales 0 to 3 in their low six bits, bytes 4 to 7 have minimums 0 to 3 there. Bytes 8 to 11 have the low four
+// bits of scales 4 to 7 in their low half, and those of minimums 4 to 7 in their high half. The highest two bits of
+// bytes 0 to 3 are the high bits of scales 4 to 7, and those of bytes 4 to 7 are the high bits of minimums 4 to 7.
 HWY_INLINE void ReadGroupScales(const std::byte* block, float* scales, float* offsets) {
   const auto first = load_le<std::uint64_t>(block + 4);
   const auto last = load_le<std::uint32_t>(block + 12);
@@ -159,8 +159,8 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
 }
 
 // A block has, by offset, 0: the low four bits of the codes (64 neighbours are in the low halves of 64 bytes, the next
-// 64 in the high halves); 128: the high two bits, as in Q2_K; 192: scales of 16 elements, eight bits each; 208: the
-// factor of the scales.
+// 64 in the high halves); 128: the high two bits, as in Q2_K; 192: for each 16 elements a scale of eight bits; 208:
+// the factor of the scales.
 void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];

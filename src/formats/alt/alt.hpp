@@ -11,8 +11,8 @@ namespace poise::alt {
 Model read_v2(const Input& input, const ReadOptions& options);
 Model read_v1(const Input& input, const ReadOptions& options);
 
-// Sets vocab_size, which the parameters section lacks, in the configuration, if the model has one: to the number of
-// rows of the embedding or, without a two-dimensional embedding, to the number of tokens.
+// Sets vocab_size of the model's configuration, if there is one, because the parameters section lacks this key. The
+// value is the number of rows of the embedding or, without a two-dimensional embedding, the number of tokens.
 void set_vocab_size(Model& model);
 
 // Each function writes one version of ALT, and throws unsupported for a model that this version cannot hold. write_v2()
@@ -21,7 +21,7 @@ void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
 // Each function returns the plan of the file that write_v2() or write_v1() would write. It throws the same errors,
-// except for the scales of codes, which only writing computes.
+// except those about the scales of codes, because it does not compute scales.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 

@@ -54,7 +54,8 @@ class FileReader {
   // Throws invalid_file unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
 
-  // Adds a warning about a difference from the canonical form; after 1000 of them, a last one that more are left out.
+  // Adds a warning about a difference from the canonical form. After 1000 warnings, adds only one more, which states
+  // that further warnings are left out.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
   std::vector<Finding> release_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }

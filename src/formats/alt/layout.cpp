@@ -8,8 +8,8 @@ namespace {
 
 // Lists token types in the order of their codes.
 using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
-// Lists the types of the section "Token Types" of version 2's specification, and last user_defined, which has no code
-// there.
+// Lists the types in the section "Token Types" of version 2's specification. user_defined comes last, because it has no
+// code there.
 constexpr TypesByCode kCanonicalTypes = {TokenType::normal,  TokenType::byte,   TokenType::control,
                                          TokenType::unknown, TokenType::unused, TokenType::bos,
                                          TokenType::eos,     TokenType::pad,    TokenType::user_defined};

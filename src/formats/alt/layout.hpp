@@ -1,4 +1,4 @@
-// The layout that both versions of ALT share ("File Layout" of their specifications).
+// Describes the layout that both versions of ALT share ("File Layout" of their specifications).
 //
 // A file is a start marker, sections, and an end marker; each begins on a multiple of 32 bytes, after zero padding:
 //
@@ -54,14 +54,14 @@ inline constexpr std::array kCodes = {
 
 // A dialect is a set of differences of a file from the canonical form of ALT.
 //
-// A reader detects each difference on its own, while it reads the section. An interpretation counts only if the section
+// A reader detects each difference separately, while it reads the section. An interpretation counts only if the section
 // then fits exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
 
 // Names the bytes that a section_size counts.
 enum class SizeRule : std::uint8_t {
   whole,       // canonical: marker, size, fields and padding
   no_padding,  // marker, size and fields
-  fields,      // alt.c
+  fields,      // alt.c: only the fields
   too_small,   // alt.c, January 2025: the fields without the token ids
 };
 

@@ -143,9 +143,9 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   config.rope_theta = bytes.read_f32("rope_theta");
   config.rms_norm_eps = bytes.read_f32("rms_norm_eps");
   config.head_dim = bytes.read_i32("head_size");
+  // Each tensor has its own data_type. This one only informs people.
   parameters.data_type_at = bytes.position();
   parameters.data_type = bytes.read_i32("data_type");
-  // This value only informs people, since each tensor has its own data_type.
   if (parameters.data_type < 0 || parameters.data_type > 2) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
   }

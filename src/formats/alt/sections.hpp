@@ -29,8 +29,8 @@ void require_holdable_config(const Model& model);
 // 2. `config` holds the values of the section.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
-// Reads the parameters; std::nullopt if all of them are zero or empty. Requires: the reader is past section_size.
-// Leaves it past the last field.
+// Reads and returns the parameters. Returns std::nullopt if all of them are zero or empty. Requires: the reader is past
+// section_size. Leaves it past the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
 // Holds the parameters section of version 1. `config` has no value if the configuration's fields are all zero.
@@ -43,7 +43,8 @@ struct ParametersV1 {
 };
 ParametersV1 read_parameters_v1(FileReader& reader);
 
-// Returns the data_type of version 1's section: float16 if more elements are float16 than float32, else float32.
+// Returns the data_type that version 1 writes into the parameters section: the code of float16 if more elements are
+// float16 than float32, else that of float32.
 std::int32_t find_prevailing_type(const Model& model);
 
 // Reads the tokenizer section to its end, padding included. Requires: the reader is past section_size. Returns

@@ -1,16 +1,17 @@
-// Reads the tensors section, and finds the roles, the order and the hints of tensors.
+// Reads the tensors section. Derives the roles, the canonical order and the hints of tensors from their names
+// (sections.hpp).
 //
 // Version 2:
-//   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers),
+//   i64 tensor_count, i64 shape_count (the sum of n_dims), i32 block_count (layers),
 //   i32 unique_count (tensors outside layers)
 //   per tensor:
-//     i32 component_type, block_index, layer_type, projection_type   hints: the name decides
+//     i32 component_type, block_index, layer_type, projection_type   hints, which repeat parts of the name
 //     i32 n_dims, i32 dimension[n_dims]
 //     text name
 //     i32 data_type        0 float32, 1 float16, 2 qint8, 3 qint4, 4 bfloat16
-//     f32 delta, min, max  of quantized tensors, else 0
+//     f32 delta, min, max  zeros unless the tensor is quantized
 //     i8  packing_flag     1: a qint4 tensor has two codes in a byte
-//     data                 at any address
+//     data                 without padding
 //
 // Version 1:
 //   i64 tensor_count, i64 shape_count
@@ -32,11 +33,11 @@
 namespace poise::alt {
 namespace {
 
-// A tensor with no dimensions, an empty name and no data takes this many bytes.
+// These are lower bounds of a tensor's bytes: its fields if it has no dimensions and an empty name, without the data.
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
-// Returns true for the zero that writers store.
+// Returns true for +0 and false for -0, because writers store only +0.
 bool is_positive_zero(float number) { return number == 0 && !std::signbit(number); }
 
 // Reads the fields that both versions have: counts, shapes and data.
@@ -51,7 +52,8 @@ class TensorsReader {
     shape_count_ = reader_.read_count64("shape_count");
   }
 
-  // Calls `read_tensor` for each tensor, and warns if the tensors are not in canonical order.
+  // Calls `read_tensor` for each tensor. First throws invalid_file for a tensor_count that the remaining bytes cannot
+  // hold, with at least `least_bytes` for each tensor.
   template <typename ReadTensor>
   void read_tensors(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
     read_each_tensor(least_bytes, read_tensor);
@@ -81,8 +83,8 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // Adds the tensor's only part, whose elements have type `dtype`. `code` is the type that has the size of an element
-  // in the file: qint8 for unpacked qint4, else `dtype`. `at` is the offset of the error for a size that overflows.
+  // Adds the tensor's only part, with elements of type `dtype`. In the file an element is as large as one of type
+  // `code`: qint8 if qint4 codes are not packed, else `dtype`. An error about a size that overflows has offset `at`.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
@@ -122,7 +124,7 @@ class TensorsReader {
     }
   }
 
-  // Warns of the first tensor that is not in canonical order.
+  // Warns only of the first tensor that is not in canonical order, because one misplaced tensor shifts many others.
   void warn_of_wrong_order() {
     const std::vector<const Tensor*> order = sort_canonically(model_);
     std::size_t i = 0;
@@ -208,8 +210,8 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // Throws invalid_file if min is above max. If both are equal, sets both to 0, with a warning unless they are 0
-  // already. `at` is the offset of the field min, which max follows.
+  // Throws invalid_file if min is above max. If they are equal, codes are symmetric: sets both to +0, with a warning
+  // unless they are +0 already. `at` is the offset of min.
   void normalize_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
@@ -220,10 +222,10 @@ class ReaderV2 : private TensorsReader {
     affine.min = affine.max = 0;
   }
 
-  // Warns about hints that disagree with a tensor's name. The name decides.
+  // Warns about hints that differ from those that make_hints() derives from the tensor's name. Poise follows the name.
   void warn_of_wrong_hints() {
     std::size_t i = 0;
-    std::int32_t other_block = kFirstOtherBlock;  // counts down, in the order of the file, for tensors with other names
+    std::int32_t other_block = kFirstOtherBlock;  // of the next tensor whose component is `other`: -4, -5, ...
     for (const Tensor& tensor : model_.tensors()) {
       const auto scope = bytes_.open_scope("tensor", static_cast<std::int64_t>(i));
       const TensorRole role = find_role(tensor.name);
@@ -301,7 +303,7 @@ class ReaderV1 : private TensorsReader {
     model_.add(std::move(tensor));
   }
 
-  // Reads an element type. Version 1 has no scales, so its "qint8" is a plain integer.
+  // Reads an element type. Version 1 has no scales, so type 2, which ALT calls qint8, is plain i8.
   DType read_dtype() {
     const std::uint64_t at = bytes_.position();
     switch (const std::int32_t code = bytes_.read_i32("data_type")) {
@@ -324,7 +326,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) 
 
 namespace {
 
-// Describes a tensor of a layer. kLayerTensors lists them in canonical order.
+// Describes a tensor of a layer. kLayerTensors lists a layer's tensors in canonical order.
 struct LayerTensor {
   std::string_view name;  // the part of the name after "model.layers.N."
   LayerPart layer;
@@ -367,7 +369,7 @@ int find_place_in_layer(const TensorRole& role) {
   return static_cast<int>(row - kLayerTensors.begin());
 }
 
-// Orders tensors canonically: (component's place, block, place in the layer).
+// Sorts tensors into canonical order: (the component's place, the layer's number, the place in the layer).
 using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
 CanonicalKey make_canonical_key(std::string_view name) {

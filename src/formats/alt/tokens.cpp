@@ -36,7 +36,8 @@ constexpr std::array<ReadingV2, 4> kReadingsV2 = {{
 
 constexpr std::array kReadingsV1 = {false, true};  // true: the section's size appears twice
 
-// Reads vocab_size and the special ids, and returns vocab_size. `least_token_bytes` is the size of the smallest token.
+// Reads vocab_size and the special ids, and returns vocab_size. Throws invalid_file for more tokens than the remaining
+// bytes can hold. `least_token_bytes` is the size of a token with an empty text.
 std::int32_t read_size_and_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
   ByteReader& bytes = reader.bytes();
   const std::uint64_t at = bytes.position();
@@ -56,7 +57,8 @@ std::int32_t read_size_and_ids(FileReader& reader, Vocabulary& vocabulary, std::
   return size;
 }
 
-// Reads a type as if it had the canonical numbering; correct_numbering() corrects it.
+// Reads a type by the canonical numbering. If the tokens follow alt.c's numbering, correct_numbering() changes the type
+// later.
 TokenType read_token_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.read_i32("token_type");
@@ -109,8 +111,8 @@ void correct_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord r
   vocabulary = change_types(vocabulary, convert_type);
 }
 
-// Sets the types of the tokens at bos_id, eos_id and pad_id to those that writers choose, with warnings, so that
-// vocabularies with the same tokens are equal.
+// Gives the tokens at bos_id, eos_id and pad_id the types of choose_type_by_id(), which writers store, so that
+// vocabularies with the same tokens are equal. Warns of each change.
 void correct_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
@@ -139,7 +141,8 @@ Vocabulary read_tokenizer_v2_as(const ReadingV2& reading, FileReader& reader, co
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
-  // seq_len is checked after the tokens, because the error of the reading with the most progress is thrown.
+  // This check comes after the tokens, so that they count as progress: of all readings' errors, try_readings() throws
+  // that of the reading with the most progress.
   if (vocabulary.max_length < 0)
     bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_other_form(reader, reading, begin);

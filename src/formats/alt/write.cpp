@@ -1,7 +1,7 @@
 // Writes ALT version 2, in its canonical form or that of the program alt.c, and version 1.
 //
-// Without a configuration, its fields in the parameters section are zeros and empty texts; without a vocabulary, the
-// tokenizer section has no tokens, and ids of -1. Readers then make a model without configuration or vocabulary.
+// For a model without configuration, the configuration's fields in the parameters section are zeros and empty texts.
+// For a model without vocabulary, the tokenizer section has no tokens, and ids of -1. Readers recognize both cases.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -38,7 +38,8 @@
 namespace poise::alt {
 namespace {
 
-// Returns the code of a tensor's data_type. Throws unsupported, with advice, if there is none.
+// Returns the data_type of a tensor. Throws unsupported, with advice, if version 2 has no code for the tensor's layout
+// and element type.
 std::int32_t find_data_type_v2(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
@@ -101,14 +102,15 @@ std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   return pointers;
 }
 
-// Writes the canonical form. The constructor throws for what the form cannot hold, except scales, which write() reads.
+// Writes the canonical form. The constructor throws unsupported for a model that the form cannot hold. But write()
+// checks the scales of codes, because only it reads them.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
       : sections_(model, kVersion2),
         packed_(pack_tensors(model)),
         section_(make_tensors_section(list_pointers(packed_), count_blocks(model))) {}
-  CanonicalFile(const CanonicalFile&) = delete;  // members point to others, so a copy would point into the original
+  CanonicalFile(const CanonicalFile&) = delete;  // section_ points into packed_: a copy would point into the original
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
   std::uint64_t count_bytes() const { return sections_.count_bytes(section_); }
@@ -151,13 +153,11 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
   return plan;
 }
 
-// Writes ALT version 1.
-//
-// The version has no scales, scores or token types.
+// The following functions write ALT version 1, which has no scales, and no scores and types of tokens.
 
 namespace {
 
-// Returns true for the names of the activation that readers assume, and for an empty name.
+// Returns true for the names of SiLU, which readers of version 1 assume, and for an empty name.
 bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
@@ -190,7 +190,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
 struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
-    // Version 1 has no hidden_act; readers assume the usual one.
+    // Version 1 has no hidden_act; its readers assume that of Config{}.
     if (const Family& family = find_family_or_llama(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot describe a {}", family.title))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
@@ -262,11 +262,12 @@ void TensorsSection::write(Sink& sink, const Progress& progress) const {
   sink.pad_to(kAlignment);
 }
 
-// The following functions list the losses of the ALT formats, as sentences for the user.
+// The following functions list the information that ALT files cannot hold, as sentences for the user.
 
 namespace {
 
-// safetensors files name their framework with this key; it does not describe the model.
+// Under this key, safetensors files name their framework ("pt"). The key does not describe the model, so it is not a
+// loss.
 constexpr std::string_view kFramework = "format";
 
 void note_attributes(const Model& model, Losses& losses) {
@@ -283,7 +284,7 @@ void note_attributes(const Model& model, Losses& losses) {
   losses.note_names(names, "tensor's attributes");
 }
 
-// Notes the rules for tokenizing text that are lost, because ALT has only the tokens.
+// Notes the vocabulary's rules, chat template and other keys that are lost, because ALT has only tokens and ids.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
   const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
@@ -326,7 +327,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
 
-// Returns true if the card has the value of this key of config.json.
+// Returns true for a key of config.json whose value the card has, too, so that the key is not a loss of its own.
 bool is_on_card(const Model& model, std::string_view key) {
   const Value* value = model.config_json.find(key);
   if (value == nullptr) return false;

@@ -171,7 +171,7 @@ void write_end(Sink& sink, const WrittenForm& form) {
   sink.write(end.bytes());
 }
 
-// Writes a section. `uncounted` is the number of bytes of fields that a size of SizeRule::too_small does not count.
+// Writes a section. Under SizeRule::too_small, section_size leaves out `uncounted` bytes: those of the token ids.
 void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form,
                    std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();

@@ -33,9 +33,11 @@ class SectionWriter {
   void write_i64(std::uint64_t value) { fields_.append_u64(value); }
   void write_f32(float value) { fields_.append_f32(value); }
   void write_flag(bool value) { fields_.append_u8(value ? 1 : 0); }
-  // Writes length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
+  // Writes the length as int32, and the bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not
+  // fit int32.
   void write_text(std::string_view field, std::string_view value);
-  // write_text() calls these two functions; records that store length and bytes apart call each of them.
+  // These two functions are the steps of write_text(), for records with other fields between the length and the bytes.
+  // The first one makes the checks of write_text().
   void write_text_length(std::string_view field, std::string_view value);
   void write_text_bytes(std::string_view value) { fields_.append_text(value); }
 
@@ -48,18 +50,19 @@ class SectionWriter {
   ByteWriter fields_;
 };
 
-// Writes the tensors section of both versions: counts, then metadata and data, tensor by tensor.
+// Writes the tensors section of either version: counts, then the fields and data of each tensor in turn.
 class TensorsSection {
  public:
-  // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding the scale may
-  // take a pass over the data. Throws unsupported for a tensor that the format cannot hold.
+  // Makes the fields before a tensor's data. Throws unsupported for a tensor that the format cannot hold. The length of
+  // the fields must not depend on `affine`: the constructor measures it with Affine{}, because finding a scale may take
+  // a pass over the data.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
-  // `tensors` are in the order of the file. `blocks` is null for version 1, which has no such counts. Throws what
-  // `header` throws. Requires: the tensors outlive this.
+  // `tensors` are in the order of the file. `blocks` is null for version 1, which has no block_count and unique_count.
+  // Throws the errors of `header`. Requires: the tensors outlive this.
   TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 
-  // Returns the size of the whole section.
+  // Returns the size of the whole section in bytes: marker, size, fields, data and padding.
   std::uint64_t count_bytes() const;
 
   void write(Sink& sink, const Progress& progress) const;
@@ -68,14 +71,14 @@ class TensorsSection {
   std::vector<const Tensor*> tensors_;
   Header header_;
   SectionWriter counts_{"tensors"};  // the fields before the first tensor
-  std::uint64_t bytes_ = 0;          // the bytes of all tensors: metadata and data
+  std::uint64_t bytes_ = 0;          // the bytes of all tensors: fields and data
   std::uint64_t data_bytes_ = 0;     // the bytes of the data alone
 };
 
 // Three writers share the code of the sections: for version 2, for version 2 in alt.c's dialect, and for version 1.
 // Tables hold their differences.
 
-// Holds the values of the parameters section: zeros for a model without configuration.
+// Holds a model and the configuration that is written: the model's, or else make_empty_config().
 struct ParameterFields {
   const Model& model;
   Config config;
@@ -85,7 +88,7 @@ struct ParameterField {
   void (*write)(SectionWriter& out, std::string_view name, const ParameterFields& fields);
 };
 
-// Holds a token of the tokenizer section.
+// Holds the vocabulary and id of a token that is written, and the numbering for its type.
 struct TokenFields {
   const Vocabulary& vocabulary;
   std::size_t id;
@@ -101,11 +104,11 @@ struct WrittenForm {
   bool general = true;               // has a general section
   std::string_view empty_text = {};  // replaces empty texts of the general section
   std::span<const ParameterField> parameters = {};
-  std::optional<ParameterOrder> order = {};  // the order that readers must find in the section
-  bool seq_len = true;                       // the tokenizer section has the length of the longest sequence
+  std::optional<ParameterOrder> order = {};  // the order of `parameters` that readers must find; none: not checked
+  bool seq_len = true;                       // the tokenizer section has seq_len, the longest sequence in tokens
   std::span<const TokenField> token = {};
   TypeNumbering types = TypeNumbering::canonical;
-  SizeRule sizes = SizeRule::whole;  // if it is too_small, the start has SizeRule::fields
+  SizeRule sizes = SizeRule::whole;  // if too_small, all sizes except the tokenizer section's are SizeRule::fields
 };
 extern const WrittenForm kVersion2;
 extern const WrittenForm kVersion2AltC;
@@ -128,14 +131,14 @@ class FileWriter {
   std::optional<SectionWriter> general_;
   SectionWriter parameters_;
   SectionWriter tokenizer_;
-  std::uint64_t id_bytes_ = 0;  // the bytes of the token ids in the tokenizer section, which alt.c does not count
+  std::uint64_t id_bytes_ = 0;  // the bytes of the token ids, which SizeRule::too_small does not count
 };
 
-// Files in alt.c's dialect are like those of its Python converter, which its C reader loads. They have only metadata,
-// no tensors.
+// Files in alt.c's dialect are like those that alt.c's Python converter writes and its C reader loads. They have no
+// tensors.
 
-// Returns true if the options ask for alt.c's dialect. Throws bad_argument for an unknown dialect, listing the known
-// ones.
+// Returns true if the options ask for alt.c's dialect, and false if they ask for none. Throws bad_argument for another
+// dialect.
 bool is_for_alt_c(const WriteOptions& options);
 
 // Writes alt.c's dialect. Throws unsupported for values that the sections cannot hold, and for a model that the C

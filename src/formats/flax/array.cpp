@@ -1,5 +1,5 @@
 // Reads arrays as flax/serialization.py packs them. An array is an extension of type 1, whose content is MessagePack
-// again: [shape, name of the element type, bytes]. Arrays above 1 GiB are a map of chunks. flax.hpp has both forms.
+// again: [shape, name of the element type, bytes]. An array above 1 GiB is a map with chunks. flax.hpp describes both.
 #include "formats/flax/flax.hpp"
 
 #include <array>
@@ -47,7 +47,8 @@ constexpr std::uint64_t kMostTypeBytes = 64;
 
 bool is_string(const Item& item) { return item.kind == ItemKind::text || item.kind == ItemKind::bytes; }
 
-// Throws invalid_file if the number of bytes does not fit the shape and the type.
+// Throws invalid_file if the number of bytes does not fit the shape and the type. For a type that Poise does not have,
+// checks only that the number of elements fits 64 bits.
 void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
   const auto dtype = array.dtype();
   const auto elements = element_count(array.shape);
@@ -60,7 +61,8 @@ void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
             array.begin);
 }
 
-// Lists the values of "0", "1", ... in a map, in the order of these numbers.
+// Lists the values of a map with the keys "0", "1", ..., in the order of these numbers. Throws invalid_file for another
+// key.
 class Numbered {
  public:
   Numbered(const Tree& tree, Tree::Index map, std::string_view field) {

@@ -1,5 +1,6 @@
-// Reads flax_model.msgpack: one MessagePack item, nested maps with text keys and arrays. The keys that lead to an array
-// make its name. flax.hpp has the form of arrays. Source: flax/serialization.py of github.com/google/flax.
+// Reads flax_model.msgpack: one MessagePack item, nested maps with text keys and arrays. The name of an array is made
+// of the keys that lead to it, joined with dots. flax.hpp describes arrays. Source: flax/serialization.py of
+// github.com/google/flax.
 #include "formats/registry.hpp"
 
 #include <unordered_set>
@@ -49,8 +50,8 @@ class FileReader {
  private:
   enum class Holds : char { no_array, arrays, is_array };
 
-  // Finds the items that hold arrays. Goes from the last item to the first, so that inner items come before those
-  // around them.
+  // Finds the items that hold arrays. Goes from the last item to the first, so that the items inside a container come
+  // before the container.
   void find_arrays() {
     holds_.resize(tree_.size(), Holds::no_array);
     for (Tree::Index i = tree_.size(); i-- > 0;) {
@@ -64,7 +65,7 @@ class FileReader {
     }
   }
 
-  // Returns the map under "params" if no other key has arrays, because then names need no prefix.
+  // Returns the map under "params" if it has arrays and no other key of the root does. Names then leave out "params.".
   std::optional<Tree::Index> find_parameters() const {
     if (tree_[Tree::kRoot].kind != ItemKind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);

@@ -14,7 +14,8 @@
 
 namespace poise::flax {
 
-// Returns true if the file is a map with an array among its first 1000 items.
+// Returns true if the file begins as a map whose first key is text, and the first extension of type kArray among the
+// 1000 items after this key holds an array. Throws only io.
 bool is_flax(const Input& input);
 
 Model read(const Input& input, const ReadOptions& options);
@@ -32,27 +33,29 @@ inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 struct FlaxArray {
   Shape shape;
-  std::string type;         // NumPy's name of the type: "float32"
+  std::string type;         // NumPy's name of the type, such as "float32"
   std::uint64_t at = 0;     // the offset of the array in the file
   std::uint64_t begin = 0;  // the offset of the elements
   std::uint64_t bytes = 0;
 
-  // Returns std::nullopt if Poise has no such type.
+  // Returns the element type; std::nullopt if Poise does not have it.
   std::optional<DType> dtype() const;
   std::string explain_unsupported_type() const;
 };
 
-// Reads the array in an extension. Throws invalid_file for other content, and for a number of elements that does not
-// fit the shape. Messages begin with `context`.
+// Reads the array in an extension, except its elements. Throws invalid_file for other content, and for a number of
+// bytes that does not fit shape and type. Accepts types that Poise does not have. Messages begin with `context`.
 FlaxArray read_array(const Source& source, const std::string& context, const msgpack::Item& extension);
 
-// Describes an array in chunks, a map with the key kChunked. Its key "shape" maps "0", "1", ... to lengths; "chunks"
-// maps such keys to arrays of one dimension, which hold the elements one after the other.
+// Describes an array in chunks. In the file it is a map with the key kChunked. The key "shape" has a map from "0", "1",
+// ... to the lengths of the dimensions. The key "chunks" has a map from "0", "1", ... to arrays of one dimension, which
+// hold the elements one after the other.
 struct ChunkedArray {
   FlaxArray array;  // the whole array; its bytes are in the chunks
   std::vector<FlaxArray> chunks;
 };
-// Reads an array in chunks. Throws invalid_file.
+// Reads an array in chunks. Throws invalid_file for a missing key, and for chunks that do not have one dimension, one
+// type, and together as many elements as the shape.
 ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const Source& source,
                           const std::string& context);
 

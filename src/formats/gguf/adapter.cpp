@@ -43,7 +43,7 @@ std::string find_base_model(const Model& file) {
   return file.card.base_model;
 }
 
-// Returns one matrix of a stacked tensor. Requires: the tensor has three dimensions, and numbers.
+// Returns one matrix of a stacked tensor. Requires: the tensor has three dimensions and floating-point elements.
 Tensor slice_stack(const Tensor& stack, std::uint64_t number) {
   const Tensor dense = make_dense_tensor(stack);
   const Part& data = dense.require("data");
@@ -253,9 +253,9 @@ class AdapterMaker {
                               adapter_.whole.front().name));
   }
 
-  // Throws unsupported for matrices whose adapters llama.cpp does not apply: the output matrix of a tied model, which
-  // it lacks; the embedding of a tied model, at which it stops, because it reads A of an embedding transposed; and
-  // learned positions, whose adapter it ignores.
+  // Throws unsupported for matrices whose adapters llama.cpp does not apply. llama.cpp has no output matrix in a tied
+  // model. It stops at an adapter of a tied embedding, because it reads A of an embedding transposed. It ignores
+  // adapters of learned positions.
   void require_applied_matrices() const {
     const bool is_tied = base_.config->tie_word_embeddings;
     const std::optional<DecoderPlan> plan = make_known_plan(base_);
@@ -277,8 +277,8 @@ class AdapterMaker {
     }
   }
 
-  // Chooses the alpha of most matrices, except those of 0, which means "no scale" to llama.cpp, and those too large for
-  // float32, at which it stops. Chooses 1 if no alpha is left.
+  // Chooses the most frequent alpha of the matrices. Leaves out 0, which means "no scale" to llama.cpp, and numbers too
+  // large for float32, at which llama.cpp stops. Chooses 1 if no alpha remains.
   void choose_alpha() {
     std::map<double, std::size_t> counts;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {

@@ -18,7 +18,7 @@ constexpr std::array kArchitectures = {
     &architectures::olmo2,  &architectures::gpt_oss,     &architectures::smollm3,
 };
 
-// Parses an expert's number; std::nullopt for other texts, and for leading zeros.
+// Parses an expert's number. Returns std::nullopt for other texts, and for leading zeros.
 std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -27,7 +27,7 @@ std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
   return number;
 }
 
-// Holds the result of a name that matches a pattern: the expert's number, if the pattern has a *.
+// Describes how a name matches a pattern. `expert` is the number in place of the *, if the pattern has one.
 struct Match {
   std::optional<std::uint64_t> expert;
 };

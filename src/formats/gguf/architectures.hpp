@@ -32,7 +32,7 @@ enum class Change : std::uint8_t {
 
 struct NameRow {
   std::string_view gguf;
-  std::string_view canonical;  // transformers' name; for stacked tensors, * stands for the expert's number
+  std::string_view canonical;  // transformers' name; in both names, * stands for an expert's number
   Change change = Change::none;
 };
 
@@ -114,8 +114,8 @@ struct Architecture {
   bool rotates = true;                   // rotary embeddings
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
-  // Counted from 1, layers window_period, 2 * window_period, ... have no window, unless a file lists the layers that
-  // do. 0: llama.cpp ignores windows.
+  // Counted from 1, layers window_period, 2 * window_period, ... have no window, unless a file lists the layers with a
+  // window. 0: llama.cpp ignores windows.
   std::uint64_t window_period = 0;
   std::uint64_t usual_window = 0;  // llama.cpp's default of the window; 0: none
   bool explicit_windows = false;   // true: transformers has no window_period, so reading adds the list of layers
@@ -132,7 +132,7 @@ struct Architecture {
 const Architecture* find_named_architecture(std::string_view name, bool has_experts);
 // Returns the architecture to which Poise converts a family; null if it has none.
 const Architecture* find_family_architecture(std::string_view model_type);
-// Returns the model types of the families that Poise converts.
+// Returns the model types of all architectures, each once.
 std::vector<std::string_view> list_model_types();
 
 struct TensorName {
@@ -140,9 +140,9 @@ struct TensorName {
   Change change = Change::none;
   std::optional<std::uint64_t> expert = {};  // the expert's number, if the name has one
 };
-// Each function translates a tensor's name, and returns std::nullopt for a name that the architecture lacks: the tensor
-// keeps it. find_poise_name() returns transformers' name with a * in place of an expert's number; find_gguf_name()
-// takes transformers' name with the number itself.
+// Each function translates a tensor's name. It returns std::nullopt for a name that the architecture lacks; the tensor
+// then keeps its name. find_poise_name() returns transformers' name with a * in place of an expert's number;
+// find_gguf_name() takes transformers' name with the number itself.
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical);
 // Returns the name of one expert's tensor. `canonical` has a * in place of its number.

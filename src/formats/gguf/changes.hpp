@@ -23,7 +23,7 @@ struct Heads {
 std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads);
 
 // Makes llama.cpp's tensor from one of transformers; leaves experts as they are. Throws unsupported if type, shape or
-// heads do not allow it. Requires: the tensor is dense, or blocks.
+// heads do not allow it. Requires: the tensor is dense or consists of blocks.
 Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
 // Names the direction in which numbers change by 1.

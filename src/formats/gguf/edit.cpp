@@ -39,11 +39,11 @@ constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
   refuse(fmt::format("{}: expected {}, found {}", key, expected, shorten(to_json(found), kMostShown)));
 }
 
-// Holds an entry of the file's metadata.
+// Holds an entry of the metadata: a range of the file's bytes, or new bytes.
 struct Entry {
   std::string key;
   EntryType type = {};
-  std::uint64_t begin = 0;  // where the entry begins in the file, with its key
+  std::uint64_t begin = 0;  // the offset in the file; the entry begins with its key
   std::uint64_t end = 0;
   std::string replaced = {};  // new bytes of key, type and value; empty: those in the file
 };
@@ -56,7 +56,7 @@ struct Header {
   std::uint64_t metadata_end = 0;
   std::uint64_t end = 0;
   std::uint64_t alignment = kUsualAlignment;
-  std::uint64_t split_number = 0;  // the number of the file in a split model
+  std::uint64_t split_number = 0;  // the number of the file in a split model, counted from 0
   std::uint64_t split_count = 0;
   std::optional<std::uint64_t> tokens;  // the number of tokens in the vocabulary
 };
@@ -109,7 +109,8 @@ Value parse_text(const std::string& key, ValueType type, const std::string& text
   }
 }
 
-// Converts a number to a floating-point type; one too large for float32 stays a double. Other values stay as they are.
+// Converts a number to a floating-point type. A number too large for float32 becomes a double. Other values stay as
+// they are.
 Value convert_to_floating(const Value& value, ValueType type) {
   const auto given = convert_to_double(&value);
   if (!given) return value;
@@ -168,8 +169,8 @@ std::optional<EntryType> find_key_type(std::string_view key, std::string_view ar
   return find_hyperparameter_type(key.substr(dot + 1));
 }
 
-// Returns the first word of a key if it is the file's architecture, for which there is a key WORD.block_count; empty
-// for another word.
+// Returns the first word of a key if the file has a key WORD.block_count, because the word is then the file's
+// architecture. Returns an empty text for another word.
 std::string_view find_key_architecture(std::string_view key, const std::vector<Entry>& entries) {
   const std::string_view word = key.substr(0, key.find('.'));
   const bool is_one = std::ranges::find(entries, fmt::format("{}.block_count", word), &Entry::key) != entries.end();
@@ -204,7 +205,8 @@ std::vector<std::string> apply_to_entries(std::vector<Entry>& entries, const Att
   return apply_changes(changes, erase, set);
 }
 
-// Returns a sentence about a special token outside the vocabulary, which readers ignore; empty for other keys and ids.
+// Returns a sentence if the id of a special token is outside the vocabulary, because readers ignore such an id. Returns
+// an empty text for other keys and ids.
 std::string find_id_problem(const std::string& key, const Value& value, std::uint64_t tokens) {
   if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id")) return {};
   const auto* text = value.get_if<std::string>();
@@ -243,8 +245,8 @@ void require_first_part(const Header& header, const Input& input) {
 
 class EditedHeader final : public EditedBeginning {
  public:
-  // `has_config` is true if the header has poise.config. `problem` explains why a change has no effect; empty: every
-  // change has an effect.
+  // `has_config` is true if the header has poise.config. `problem` explains why a change has no effect; it is empty if
+  // the caller found no such change.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
@@ -258,8 +260,8 @@ class EditedHeader final : public EditedBeginning {
          std::ranges::any_of(changes.set, [&](const auto& change) { return is_hyperparameter_key(change.first); }));
   }
 
-  // Throws bad_argument for a change without effect, and for one that only llama.cpp would see: Poise reads a
-  // hyperparameter from poise.config, if it is there.
+  // Throws bad_argument for a change without effect, and for one that only llama.cpp would see, because Poise prefers
+  // the value in poise.config.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
       throw Error(ErrorKind::bad_argument, problem_, path().string()).with({.kind = Remedy::Kind::force});

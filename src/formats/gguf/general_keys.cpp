@@ -154,9 +154,9 @@ class GeneralWriter {
     }
   }
 
-  // Writes names, version, size and description. Each comes from the front matter, or else from the name in
-  // config.json, or else from the name of the directory or file. The description comes only from the front matter. If
-  // none of them states the size, it follows from the number of parameters.
+  // Writes names, version, size and description. The description comes from the front matter. The others come from the
+  // front matter, or else from the name in config.json, or else from the name of the directory or file. If none of
+  // these states the size, it follows from the number of parameters.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
@@ -224,7 +224,7 @@ class GeneralWriter {
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
   }
 
-  // Writes a list of models or data sets, which are ids of Hugging Face or addresses.
+  // Writes a list of models or data sets. Each is given as its id on Hugging Face or as an address.
   void write_sources(std::string_view what, const std::vector<std::string>& ids) {
     const std::string count_key = make_key(fmt::format("{}.count", what));
     if (ids.empty() || out_.has(count_key)) return;
@@ -273,7 +273,8 @@ class GeneralWriter {
   std::vector<std::string> losses_;
 };
 
-// Writes only the card's keys. A GGUF file's other keys are attributes; an unknown architecture needs no other keys.
+// Writes only the card's keys. A model from a GGUF file has the other keys as attributes; a file of an unknown
+// architecture needs none.
 void write_card(const Card& card, KeyValues& out) {
   out.add_text_if_new("general.author", card.author);
   out.add_text_if_new("general.license", card.license);

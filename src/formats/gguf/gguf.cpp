@@ -131,8 +131,8 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // Warns of tensors at the same offset, and of the first tensor whose data begin before the end of data of tensors
-  // that the header lists before it: llama.cpp requires the header's order.
+  // Warns of tensors at the same offset, and of the first tensor whose data begin before the end of a tensor that the
+  // header lists earlier, because llama.cpp requires the header's order.
   void warn_of_wrong_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
@@ -176,7 +176,8 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).add_findings();
-  // Warns of types that ggml has removed or that Poise does not know, and of blocks without a known byte order.
+  // Warns of types that ggml has removed or that Poise does not know, and of blocks whose form in big-endian files ggml
+  // does not define.
   warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;

@@ -41,7 +41,7 @@ std::function<bool(const Tensor& tensor)> make_f32_test(const Model& model);
 bool requires_output(const Model& model);
 
 // Prepares a file of GGUF version 3, as llama.cpp loads it. Throws unsupported for a model that GGUF cannot hold or
-// that llama.cpp could not run, and bad_argument for an alignment that is not allowed.
+// that RunnableCheck (write.cpp) refuses, and bad_argument for an alignment that is not allowed.
 PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 struct WrittenMetadata {
@@ -50,8 +50,8 @@ struct WrittenMetadata {
 };
 
 // Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters` are those of
-// make_hyperparameters(), empty if `architecture` is null. `file_type` is llama.cpp's number for the types of most
-// tensors, if it has one. `tensors` are all tensors of the file.
+// make_hyperparameters(), empty if `architecture` is null. `file_type` is the result of find_file_type(). `tensors` are
+// all tensors that the writer stores.
 WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
@@ -68,10 +68,10 @@ Value make_attribute(const Model& model, const std::string& key, const Value& gi
 // part of a split model other than the first; unsupported for version 1 and big-endian files.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
-// Returns warnings about every file of a model. llama.cpp rejects tensors that share an offset or are out of the
-// header's order, and tokens with the same text. Other warnings are about names with control characters, bytes that
-// belong to no tensor, padding that is not zero, tensors of unknown types, and faults of an adapter. Throws what
-// reading the headers throws. Requires: the files have been read.
+// Returns warnings about every file of a model. Some are about faults that llama.cpp rejects: tensors that share an
+// offset or are out of the header's order, and tokens with the same text. Others are about names with control
+// characters, bytes that belong to no tensor, padding that is not zero, tensors of unknown types, and faults of an
+// adapter. Throws what reading the headers throws. Requires: the files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
 // Reads llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". For each matrix X of the model
@@ -80,8 +80,9 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 //   X.lora_a   [rank, columns]        of token_embd.weight: [tokens, rank]
 //   X.lora_b   [rows, rank]           of token_embd.weight: [width, rank]
 //
-// with rows in llama.cpp's order. Other tensors replace the model's. The change is alpha / rank * B A; if
-// adapter.lora.alpha is 0 or missing, alpha is the rank. Stacked experts have one more dimension in front in both.
+// with rows in llama.cpp's order. Other tensors replace the model's. The change is alpha / rank * B A, and for
+// token_embd.weight alpha / rank * A B^T. If adapter.lora.alpha is 0 or missing, alpha is the rank. Both tensors of
+// stacked experts have one more dimension in front.
 //
 // Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm(). See
 // parse_adapter().

@@ -30,7 +30,7 @@ constexpr std::string_view kSplitNumberKey = "split.no";
 constexpr std::string_view kSplitCountKey = "split.count";
 constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 
-// Returns true for the keys that number the files of a split model.
+// Returns true for the keys of a split model: a file's number, and the counts of files and tensors.
 bool is_split_key(std::string_view key);
 // Returns true for split keys and kAlignmentKey. The writer sets these keys, because they place the tensors.
 bool is_placement_key(std::string_view key);
@@ -45,8 +45,8 @@ std::string_view to_string(ValueType type);
 
 class HeaderReader;
 
-// Gives access to a value while its header is read. A caller reads it at most once, as the kind that it needs; the
-// reader skips unread values.
+// Gives access to one value during HeaderReader::read_metadata(). The caller calls at most one function that reads the
+// value; the HeaderReader skips unread values.
 class MetadataValue {
  public:
   // Returns the offset of the value's type in the file.
@@ -66,7 +66,7 @@ class MetadataValue {
   // Each function calls its argument with every item of an array, and returns false for a value of another kind.
   bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
   bool visit_numbers(FunctionRef<void(double number)> add_number);
-  // Reads the whole value. Throws unsupported if the header's values exceed the budget.
+  // Reads the whole value. Throws unsupported if the header's values together exceed their ValueBudget.
   Value read_tree();
 
  private:
@@ -85,7 +85,7 @@ struct TensorInfo {
   std::string name;
   Shape shape;  // the outermost dimension first, which is the last one in the file
   std::uint32_t type = 0;
-  std::uint64_t offset = 0;    // the place from the beginning of the data
+  std::uint64_t offset = 0;    // in bytes from the beginning of the data
   std::uint64_t position = 0;  // where the description begins in the file
 };
 
@@ -117,7 +117,7 @@ class HeaderReader {
 
   // Reads a count or a length: 32 bits in version 1, else 64.
   std::uint64_t read_length(std::string_view field);
-  // Reads a count of items that take at least `least` bytes each.
+  // Reads a count of items of at least `least` bytes. Throws invalid_file if the remaining bytes cannot hold the items.
   std::uint64_t read_count(std::string_view field, std::uint64_t least);
   std::string_view read_text(std::string_view field);
   ValueType read_value_type(std::string_view field);
@@ -143,15 +143,15 @@ inline constexpr std::size_t kMaxDimensions = 4;    // ggml's limit
 inline constexpr std::size_t kMaxWrittenName = 63;  // ggml's limit for tensors' names
 inline constexpr std::size_t kMaxNameBytes = 1024;  // Poise's limit for tensors' names in files that it reads
 inline constexpr std::size_t kMaxKeyBytes = 65535;  // the specification's limit
-inline constexpr std::size_t kMaxKeys = 1'000'000;  // metadata
+inline constexpr std::size_t kMaxKeys = 1'000'000;  // keys in the metadata of a file
 inline constexpr std::size_t kMaxNesting = 8;       // the depth of arrays
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
-inline constexpr std::uint64_t kLeastAlignment = 32;  // for written files: llama.cpp stops if the data begin elsewhere
-inline constexpr std::uint64_t kMaxExperts = 4096;    // experts in a stacked tensor
+inline constexpr std::uint64_t kLeastAlignment = 32;       // for written files: llama.cpp exits at a smaller alignment
+inline constexpr std::uint64_t kMaxExperts = 4096;         // experts in a stacked tensor
 inline constexpr std::uint64_t kLeastExpertBytes = 64;     // so that a small file cannot make millions of tensors
-inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // layers in a model with a rule for windows
+inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // layers in a model with a pattern of sliding windows
 inline constexpr std::uint64_t kMaxRopeFactors = 4096;     // factors in a tensor
 inline constexpr std::size_t kMaxSplits = 65535;           // ggml counts them in 16 bits
-inline constexpr std::uint64_t kMostValueText = 64 << 20;  // bytes of text in all metadata values (ValueBudget)
+inline constexpr std::uint64_t kMostValueText = 64 << 20;  // the most bytes of text for which a ValueBudget is made
 
 }  // namespace poise::gguf

@@ -23,17 +23,18 @@ inline constexpr std::string_view kCausal = "attention.causal";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-// This key of rope_scaling has the number of kAttentionFactor, unless the type of scaling computes it.
+// This key of rope_scaling has the number of kAttentionFactor for types other than yarn and longrope, which have
+// attention_factor.
 inline constexpr std::string_view kPlainFactor = "attn_factor";
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // the name of rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 inline constexpr std::string_view kRotating = "rope.dimension_count";
 inline constexpr std::string_view kSliding = "sliding_attention";
 inline constexpr std::string_view kFull = "full_attention";
-inline constexpr double kClose = 1e-6;       // numbers that differ only by rounding to float32
+inline constexpr double kClose = 1e-6;       // numbers closer than this differ only by rounding to float32
 inline constexpr double kUsualScalar = 256;  // the default of query_pre_attn_scalar in Gemma 2 and 3
 
-// Maps llama.cpp's keys to those of rope_scaling, for the types of scaling that llama.cpp computes from them.
+// Maps llama.cpp's keys to those of rope_scaling. llama.cpp computes the types linear and yarn from these keys.
 inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.factor", "factor", KeyRow::Kind::number},
     {kOriginalLength, "original_max_position_embeddings"},
@@ -115,7 +116,7 @@ const Architecture* find_file_architecture(const Entries& entries, std::string_v
 
 Heads read_heads(const Entries& entries, const Architecture& architecture);
 
-// Removes the entries that have keys of config.json, and returns them under these keys. `model` has the file's
+// Removes the entries for which config.json has keys, and returns their values under those keys. `model` has the file's
 // tensors under transformers' names; `factors` come from tensors that belong to the configuration.
 Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
                           const RopeFactors& factors);

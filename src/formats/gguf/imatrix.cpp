@@ -27,7 +27,8 @@ constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
 constexpr std::string_view kChunkSize = "imatrix.chunk_size";
-// The limit of memory is this multiple of the file's size, because tensors may share bytes or be codes.
+// As float32, all numbers may take at most this multiple of the file's size: a small file could ask for much memory,
+// because tensors may share bytes or be codes.
 constexpr std::uint64_t kMostTimes = 4;
 
 std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
@@ -97,8 +98,8 @@ Imatrix read_gguf_imatrix(const std::filesystem::path& path) {
   return imatrix;
 }
 
-// Reads a file in the older format, which has mean squares times calls. A call is a chunk, whose size the file does not
-// state.
+// Reads a file in the older format. Its values are mean squares of columns, multiplied by the number of calls. A call
+// is a chunk, whose size the file does not state, so Poise assumes the default of Imatrix::chunk_size.
 Imatrix read_older_imatrix(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   ByteReader in(*source, "imatrix");
@@ -134,8 +135,8 @@ Imatrix read_older_imatrix(const std::filesystem::path& path) {
   return imatrix;
 }
 
-// Returns llama.cpp's name of a tensor; for a multimodal model, of the tensor of its text model. Returns std::nullopt
-// if llama.cpp has none.
+// Returns llama.cpp's name of a tensor. For a multimodal model, the name is from the architecture of its text model.
+// Returns std::nullopt if llama.cpp has no name.
 std::optional<gguf::TensorName> find_llama_cpp_name(std::string_view tensor, std::string_view model_type) {
   const Family* family = find_family(model_type);
   const bool is_multimodal = family != nullptr && !family->text_type.empty();

@@ -100,7 +100,8 @@ class KeyValues {
 };
 
 // Each function returns the type that llama.cpp requires for one of its metadata keys; std::nullopt for other keys.
-// Source: src/llama-arch.cpp and src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
+// `name` is the part of the key that the note describes. Source: src/llama-arch.cpp and src/llama-model.cpp of
+// llama.cpp v0.5.0, which rejects files with other types.
 std::optional<EntryType> find_hyperparameter_type(std::string_view name);  // after the architecture's name and its dot
 std::optional<EntryType> find_general_type(std::string_view name);         // after "general."
 std::optional<EntryType> find_vocabulary_type(std::string_view name);      // after "tokenizer.ggml."

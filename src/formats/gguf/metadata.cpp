@@ -144,7 +144,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     model.card.model_type = text == nullptr ? "" : *text;
     if (rest)
       read_config(model, *rest, explain_missing_hyperparameters(),
-                  path);  // the configuration may be complete without these keys
+                  path);  // poise.config may be complete without GGUF's own keys
     entries_.remove_text(kArchitecture);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");

@@ -19,8 +19,8 @@
 
 namespace poise::gguf {
 
-// kConfigKey holds the keys of config.json that have no keys in GGUF, as JSON text; all keys if llama.cpp has no name
-// for the architecture.
+// The value of kConfigKey is JSON text: the keys of config.json that have no keys in GGUF, or all keys if the model's
+// architecture is unknown.
 inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
@@ -32,7 +32,8 @@ struct Split {
   std::uint64_t tensors = 0;  // tensors in all files; 0: unknown
 };
 
-// Returns true for the model of a GGUF file: its names and keys are llama.cpp's, or another program's.
+// Returns true for a model that was read from a GGUF file. The keys of its attributes are llama.cpp's or another
+// program's.
 inline bool is_from_gguf(const Model& model) { return model.origin.format.starts_with("gguf"); }
 
 class Metadata {

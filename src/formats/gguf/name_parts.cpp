@@ -2,8 +2,8 @@
 //
 //   [organization/]basename-size-finetune-version
 //
-// Examples are "Mixtral-8x7B-Instruct-v0.1" and "Qwen2.5-0.5B-Instruct". Hyphens separate the parts; their form shows
-// which they are.
+// Examples are "Mixtral-8x7B-Instruct-v0.1" and "Qwen2.5-0.5B-Instruct". Hyphens separate pieces. The form of a piece
+// shows to which part it belongs.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -89,7 +89,7 @@ bool is_type_name(const std::string& small) {
   return (floats.skip("16") || floats.skip("32")) && floats.is_at_end();
 }
 
-// Returns true for ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
+// Returns true for (a|\d+x)?\d+([._]\d+)?[kmbt]\d?
 bool is_counted_size(const std::string& small) {
   const auto rest_matches = [](Pattern pattern) {
     if (!pattern.skip_digits()) return false;
@@ -127,7 +127,7 @@ void normalize_size(Piece& piece, std::uint64_t parameters) {
   if (parameters != 0) {
     const auto said = parse_parameters(text);
     const auto count = static_cast<double>(parameters);
-    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // the number is the length of a context
+    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // probably the length of a context, such as 32k
       piece.kinds |= kFinetune;
       text.back() = to_lower_ascii(text.back());
     }

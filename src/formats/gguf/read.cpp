@@ -207,7 +207,7 @@ class TensorAdder {
     return find_spelled_dtype(kSpellings, info.type) || find_readable_block_type(info) != nullptr;
   }
 
-  // Returns the tensor as it is in the file.
+  // Returns the tensor as the file stores it, except that decodable tensors become little-endian.
   Tensor make_stored_tensor(const TensorInfo& info, std::uint64_t bytes) const {
     BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = find_spelled_dtype(kSpellings, info.type)) {

@@ -15,7 +15,7 @@
 namespace poise::gguf {
 namespace {
 
-// Reads a configuration from entries.
+// Moves hyperparameters from a file's entries to keys of config.json.
 class HyperparameterReader {
  public:
   HyperparameterReader(Entries& entries, const Architecture& architecture, const Model& model)
@@ -84,7 +84,8 @@ class HyperparameterReader {
         map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
       entries_.remove(make_key(kRotating));
     }
-    // llama.cpp has a length for the values, too; transformers does not.
+    // llama.cpp has a second head length, which is that of the values. transformers has only one, so a different length
+    // stays an attribute.
     if (entries_.find_number(make_key("attention.value_length")) == head)
       entries_.remove(make_key("attention.value_length"));
     if (architecture_.wide_scale_layers == 0) return;
@@ -143,8 +144,8 @@ class HyperparameterReader {
       scaling = find_equivalent_scaling(factors.every, convert_to_double(map_.find("rope_theta")).value_or(kUsualTheta),
                                         get_integer(map_.find("max_position_embeddings")));
     }
-    // llama.cpp multiplies by this factor for every type. transformers has no such key, and Poise does not run models
-    // with one.
+    // llama.cpp multiplies rotated queries and keys by this factor, for every type of scaling. transformers has no such
+    // key, and Poise does not run models that have it.
     const auto attention = convert_to_double(entries_.find(make_key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};

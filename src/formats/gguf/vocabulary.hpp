@@ -42,7 +42,7 @@ class Tokens {
 
   // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is none, or if tokenizer.ggml.model is not
   // "llama": append_unused_arrays() then appends its arrays. Warns of ids without a token, and of missing keys with a
-  // default. Throws invalid_file for arrays that do not match.
+  // default. Throws invalid_file if the number of scores or types is not the number of tokens.
   std::optional<Vocabulary> make_vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 
   // Returns the ids that the last make_vocabulary() found, for any kind of vocabulary.

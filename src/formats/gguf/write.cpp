@@ -188,9 +188,9 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models with a
-// configuration, and none from GGUF files, which may be for other programs. Experts and the required output matrix of a
-// tied model must be there; other tensors may be missing, which list_losses() reports.
+// Checks that llama.cpp can run the written file. Skips models without a configuration, and models from GGUF files,
+// which may be for other programs. Experts and the required output matrix of a tied model must be there; list_losses()
+// reports other missing tensors.
 class RunnableCheck {
  public:
   // Requires: `model` and `preparer` outlive this.
@@ -300,7 +300,7 @@ class GgufFile {
     if (const auto count = preparer_.find_expert_count(); count && least_experts_ < *count)
       losses.push_back(
           fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
-    // Tensors of a GGUF file have llama.cpp's names already.
+    // The losses below do not apply to a model from a GGUF file, which may be for another program.
     if (is_from_gguf(model_)) return losses;
     if (const auto found = find_quantization(model_.config_json)) {
       losses.push_back(

@@ -209,8 +209,8 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);
 }
 
-// Returns replacements of the attributes of a vocabulary in which several tokens have the same text: the repeated ones
-// get other texts and become unused. Appends a loss for them.
+// Returns new values for the attributes with the tokens' texts and types if several tokens have the same text: repeated
+// tokens get other texts and become unused. Appends a loss about them.
 Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);

@@ -150,7 +150,7 @@ class Reading {
   PeftConfig config_;
   bool is_sound_ = true;                           // the configuration has no faults, so ranks are compared with it
   std::map<std::string, Pair> pairs_;              // the keys are the modules' names
-  std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
+  std::map<std::string, std::string_view> whole_;  // from the model's name of a tensor to the file's
   std::vector<std::string> untargeted_;
   std::vector<std::string> other_order_;  // modules whose order contradicts fan_in_fan_out
 };

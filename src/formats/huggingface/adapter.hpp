@@ -17,10 +17,11 @@ inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 // none. Throws invalid_file, which names the attribute, if it is not an object.
 std::optional<Attributes> find_adapter_config(const Model& model);
 
-// Is Format::read_adapter of Hugging Face directories. Errors of find_adapter_config() become faults of the adapter.
+// Implements Format::read_adapter for Hugging Face directories. An invalid adapter_config.json becomes a fault of the
+// adapter.
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
-// Is AdapterForm::make of PEFT. The result has the attribute adapter_config.
+// Implements AdapterForm::make for PEFT. The result has the attribute adapter_config.
 Model make_peft_adapter(const Adapter& adapter, const Model& base);
 
 }  // namespace poise::huggingface

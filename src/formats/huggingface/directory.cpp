@@ -276,7 +276,8 @@ class TensorCollector {
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &find_family_or_llama(model) : nullptr) {}
 
-  // Calls `look_at` with the name of each tensor in the file.
+  // Adds the tensors and the metadata of a file. Calls `look_at` with the name of each tensor, including those that are
+  // left out.
   void add_file(DirectoryReader& directory, const std::string& file,
                 FunctionRef<void(const std::string& name)> look_at) {
     const SourcePtr source = directory.open(file);
@@ -315,7 +316,7 @@ class TensorCollector {
 
   Model& model_;
   const WeightFiles& files_read_;
-  const Family* family_;                     // null if unknown
+  const Family* family_;                     // null if the model has no configuration
   std::vector<Attributes::Entry> metadata_;  // if shards disagree about a key, the first one's value
   std::unordered_set<std::string> keys_;
   ValueBudget budget_{0};  // all shards together use this budget

@@ -21,7 +21,7 @@
 
 namespace poise::huggingface {
 
-// Opens files of a Hugging Face directory, or of one in an archive, and records them.
+// Opens files of a Hugging Face directory, on the disk or in an archive, and records them for the model's Origin.
 class DirectoryReader {
  public:
   // Requires: the container outlives this.
@@ -31,11 +31,11 @@ class DirectoryReader {
   std::filesystem::path path(std::string_view name = {}) const { return container_.path(name); }
   bool has(std::string_view name) const { return container_.has(name); }
 
-  // Throws what Source::open() throws.
+  // Throws what Container::open() throws.
   SourcePtr open(std::string_view name);
 
-  // Returns the files that a writer copies if the model has not changed their content. Leaves out files that cannot be
-  // decoded, with a warning. Throws io.
+  // Returns the files of Origin::other_files; README.md only if read_readme() has opened it. Leaves out files that
+  // cannot be decoded, with a warning. Throws io.
   std::vector<DirectoryFile> read_other_files(std::vector<Finding>& warnings);
 
   // Returns the text of a file. Throws invalid_file for more than 256 MiB.
@@ -82,8 +82,8 @@ struct LocatedWeights {
 std::unique_ptr<const Container> open_model_folder(const Input& input, IoMode io,
                                                    std::vector<Finding>* warnings = nullptr);
 
-// Returns the folders of an archive that have config.json and files with tensors, the outermost first; "": the archive
-// itself.
+// Returns the folders of an archive that have config.json and files with tensors, the outermost first. "" is the
+// archive itself.
 std::vector<std::string> find_model_folders(const MemberNames& names);
 
 // Finds a directory's tensors by the names of all formats (Format::weight_files), usual names first; std::nullopt if
@@ -94,8 +94,8 @@ std::optional<LocatedWeights> find_weights(const Container& directory);
 // missing.
 std::optional<std::string> find_adapter(const Container& directory);
 
-// Returns find_weights(). If there are none, throws invalid_file, which names the expected files and one that the
-// directory has instead.
+// Returns the result of find_weights(). Throws invalid_file if it finds none: the message has the expected names, and
+// advice about a file with other weights if the directory has one.
 LocatedWeights require_weights(const Container& directory);
 
 // Adds the tensors of one file, or of the shards that an index lists, to the model. Leaves out tensors that the model's

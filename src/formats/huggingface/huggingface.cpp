@@ -1,7 +1,7 @@
 // The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
-//   config.json                     hyperparameters; without it the tensors alone are read
-//   hf_quant_config.json, ...       how matrices are quantized, where config.json does not (directory.hpp)
+//   config.json                     hyperparameters; if it is missing, Poise warns
+//   hf_quant_config.json, ...       how matrices are quantized, if config.json does not state it (directory.hpp)
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards next to it
@@ -10,7 +10,7 @@
 //   tokenizer.json, ...             another one (tokenizer/files/files.hpp)
 //   README.md                       model card; license and base_model in its front matter
 //
-// Or of an adapter: adapter_config.json and adapter_model.safetensors (adapter.hpp).
+// The directory of an adapter has adapter_config.json and adapter_model.safetensors instead (adapter.hpp).
 #include "formats/registry.hpp"
 
 #include <algorithm>

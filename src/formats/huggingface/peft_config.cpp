@@ -86,7 +86,8 @@ class PeftConfig::Reader {
     return result;
   }
 
-  // Returns std::nullopt if the file does not list modules, or has "all-linear", which stands for modules of the model.
+  // Returns std::nullopt if target_modules is missing or faulty, or is "all-linear": which modules this means depends
+  // on the base model.
   std::optional<std::vector<ModulePattern>> read_targets() {
     constexpr std::string_view kKey = "target_modules";
     const Value* value = keys_.find(kKey);

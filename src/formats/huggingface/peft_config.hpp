@@ -22,8 +22,8 @@ class ModulePattern {
  public:
   enum class Matches : std::uint8_t { whole, ending };  // only a whole name, or also the end of a name after a dot
 
-  // Compiles a regular expression, in the syntax that Python and PCRE2 share. Throws invalid_file with the expression;
-  // `where` names its field.
+  // Compiles a regular expression, in the syntax that Python and PCRE2 share. Throws invalid_file for an invalid
+  // expression. The message has the expression and `where`, which names its field.
   ModulePattern(std::string_view expression, Matches matches, const std::string& where);
 
   // Returns true if the pattern matches a module's name. Throws unsupported if matching takes longer than any real
@@ -49,11 +49,12 @@ class PeftConfig {
   bool ensure_weight_tying() const { return ensure_weight_tying_; }
   std::string base_model() const { return base_model_; }
 
-  // Each returns a number for the module of that name. The first pattern that matches counts. The factor is
-  // alpha / rank, or alpha / sqrt(rank) with use_rslora.
+  // Return the rank and the factor of a module. The first matching pattern of rank_pattern gives its rank, that of
+  // alpha_pattern its alpha; without a match, r and lora_alpha do. The factor is alpha / rank, or alpha / sqrt(rank)
+  // with use_rslora.
   std::uint64_t find_rank(std::string_view module) const;
   double find_factor(std::string_view module) const;
-  // Returns true if PEFT would adapt the module; std::nullopt if target_modules is missing, faulty or "all-linear".
+  // Returns true if target_modules names the module; std::nullopt if it is missing, faulty or "all-linear".
   std::optional<bool> is_target(std::string_view module) const;
 
  private:

@@ -46,7 +46,8 @@ std::string_view find_transformers_class(std::string_view model_type) {
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
-// Returns torch's name of the element type with the most bytes; empty if Poise does not know one.
+// Returns torch's name of the element type that has the most bytes among the tensors of real numbers; empty if there
+// are none, or if the type is not in kTorchNames.
 std::string_view find_torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -164,7 +165,8 @@ std::optional<UnfoldedModel> unfold_model_groups(const Model& model) {
   return unfold_groups(model, family.embedding, is_tied ? family.output : "");
 }
 
-// Returns the tokenizer files of the model's original directory, if they give its vocabulary; else none.
+// Returns the tokenizer files of the model's original directory if the model still has the vocabulary that they
+// describe; otherwise returns no files.
 std::vector<DirectoryFile> find_unchanged_tokenizer(const Model& model) {
   std::vector<DirectoryFile> files;
   std::ranges::copy_if(model.origin.other_files, std::back_inserter(files), [](const DirectoryFile& file) {
@@ -254,8 +256,8 @@ class Directory {
 
   void add_text(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
-  // Adds the original files. If there are none, or one is tokenizer.model, also adds new files for those that are
-  // missing.
+  // Adds the original files. If there are none, or one of them is tokenizer.model, also makes the tokenizer files that
+  // are missing.
   void add_tokenizer(const Vocabulary& vocabulary, const std::vector<DirectoryFile>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {
@@ -269,14 +271,14 @@ class Directory {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // Adds generation_config.json: the original file if it is unchanged, else a new one. A model without such a file gets
-  // one if its attributes describe sampling, if several tokens end a text, which a vocabulary cannot express, or if it
-  // is from a GGUF file, whose keys of vocabulary belong there.
+  // Adds generation_config.json: the original file if it is unchanged, else a new one. A model that was read without
+  // this file gets one in three cases: its attributes describe sampling; several tokens end a text, but a vocabulary
+  // has only one eos_id; or the model is from a GGUF file, whose ids of BOS, EOS and padding belong in this file.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation_config(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = find_end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
-      // A configuration with "architectures" comes from a directory, which had no such file.
+      // A configuration with "architectures" comes from a directory that had no generation_config.json.
       const bool is_of_gguf = model.origin.format.starts_with("gguf") && !model.config_json.find("architectures");
       if (ends.size() < 2 && generation.empty() && !is_of_gguf) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
@@ -336,7 +338,7 @@ class Directory {
   std::optional<UnfoldedModel> unfolded_;  // the model with parts of its groups; std::nullopt: no groups to unfold
   std::vector<TokenizerFile> texts_;
   std::vector<DirectoryFile> copies_;  // files of the input that the model has not changed
-  std::vector<std::string> losses_;    // what is lost of attributes and vocabulary
+  std::vector<std::string> losses_;    // all losses but the one that list_losses() adds
   std::vector<SafetensorsFile> shards_;
 };
 

@@ -73,9 +73,10 @@ Model read(const Input& input, const ReadOptions& options);
 //   i32          bytes of the longest token
 //   for each token: f32 score, i32 length, its text with spaces in place of U+2581
 //
-// The file lacks the number of tokens, which the weights have, and their types, which llama2.c assumes: 0 is <unk>, 1
-// <s>, 2 </s>, 3 to 258 are single bytes. Throws invalid_file for another number of tokens, for scores that are not
-// finite, and for texts of more than 1024 bytes. Requires: tokens <= kMaxTokens.
+// The file lacks the types of tokens, and their number, which is in the header of the weights. llama2.c assumes that 0
+// is <unk>, 1 <s>, 2 </s>, and 3 to 258 single bytes; this function finds bytes by their texts, <0x00> to <0xFF>.
+// Throws invalid_file for another number of tokens, for scores that are not finite, and for texts of more than 1024
+// bytes. Requires: tokens <= kMaxTokens.
 Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens);
 
 }  // namespace poise::llama2c

@@ -33,7 +33,7 @@ struct ArrayMember {
   const ZipMember& member;
   std::string name;
   numpy::ArrayHeader header;
-  std::uint64_t data = 0;  // the number of bytes before its elements
+  std::uint64_t data = 0;  // the offset of the elements in the decoded member
 };
 
 // Inflates the beginning of a member: the header, and usually more.

@@ -1,5 +1,5 @@
-// Reads a NodeProto and its AttributeProtos: the tensors in them, and descriptions of inputs and outputs. Source:
-// onnx/onnx.proto of github.com/onnx/onnx.
+// Reads the tensors in a NodeProto and its AttributeProtos. Also reads the messages that describe the model: the inputs
+// and outputs (ValueInfoProto), metadata and operator sets. Source: onnx/onnx.proto of github.com/onnx/onnx.
 #include "formats/onnx/onnx.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kFloat = 1;  // OnnxType::number
 constexpr std::uint64_t kInt64 = 7;
 
-// Describes a value of a Constant that is not a tensor, but a field of an AttributeProto.
+// Describes a field of an AttributeProto that gives the value of a Constant as numbers or texts, without a TensorProto.
 struct Constant {
   std::uint64_t field;
   std::string_view name;
@@ -40,7 +40,7 @@ std::uint64_t count_elements(const TensorProto& proto, const Source& source) {
   return bytes / sizeof(float);
 }
 
-// Returns the value of a Constant that is not a tensor; std::nullopt if there is none.
+// Returns the numbers or texts of a Constant as a TensorProto; std::nullopt if the attribute has none.
 std::optional<TensorProto> read_constant(Message attribute, const Source& source) {
   TensorProto proto;
   proto.at = attribute.field_offset();

@@ -27,8 +27,8 @@ namespace poise::onnx {
 
 using Places = std::vector<protobuf::Message::Place>;
 
-// Counts the integers in these ranges of a source, which it reads. Throws invalid_file for a range that ends inside an
-// integer.
+// Counts the varints in these ranges of a source; reads all bytes of the ranges. Throws invalid_file for a range that
+// ends inside a varint.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
 // Describes the integers in the blob of a list.
@@ -37,8 +37,9 @@ struct Integers {
   bool is_signed = false;
 };
 
-// Makes a blob of the integers, one after the other, which decodes them when it is read. Reading throws invalid_file,
-// which names the tensor, if an integer does not fit. Requires: `count` is the result of count_integers().
+// Makes a blob that decodes the varints in these ranges to little-endian integers when it is read. Reading throws
+// invalid_file, which names the tensor, if an integer does not fit. Requires: `count` is the result of
+// count_integers().
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
 
@@ -162,7 +163,8 @@ struct SparseProto {
 // Reads a SparseTensorProto, without its elements. Throws invalid_file.
 SparseProto read_sparse_proto(Message message);
 
-// Makes a tensor of coordinates. Throws what make_tensor() throws, and invalid_file if the parts do not fit each other.
+// Makes a sparse tensor of values and their coordinates (sparse_coo). Throws what make_tensor() throws, and
+// invalid_file if the parts do not fit each other.
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 struct Node {

@@ -170,7 +170,7 @@ BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t co
 namespace {
 
 constexpr std::size_t kMostPieces = 1 << 16;   // pieces of a field
-constexpr std::size_t kMostExternalKeys = 16;  // location, offset, length, checksum
+constexpr std::size_t kMostExternalKeys = 16;  // ONNX defines location, offset, length and checksum
 constexpr std::uint64_t kMostTextBytes = 1 << 20;
 
 Message::Wire find_wire_type(ListField field) {
@@ -210,7 +210,7 @@ std::pair<std::string, std::string> read_entry(Message entry) {
   return pair;
 }
 
-// Returns the number of bytes that all elements need.
+// Returns the number of bytes of all elements; those of less than a byte are packed.
 std::uint64_t count_bytes(const OnnxType& type, const Shape& dims) {
   const auto elements = element_count(dims);
   if (!elements || *elements > UINT64_MAX / 128)

@@ -84,7 +84,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
   return order == "big";
 }
 
-// Warns about members that the checkpoint does not need.
+// Warns about members that no tensor uses, except the small ones that torch.save() adds to each archive.
 void warn_of_unused_members(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages,
                             Rest& rest) {
   const std::string folder = root + "data/";
@@ -115,7 +115,7 @@ void require_distinct_names(const ZipArchive& archive) {
   }
 }
 
-// Holds the archive and the pickle of its objects.
+// Opens an archive, and finds its data.pkl. Throws unsupported for a program of TorchScript and for too large a pickle.
 struct ArchivePickle {
   explicit ArchivePickle(const SourcePtr& source)
       : archive(source),

@@ -1,4 +1,4 @@
-// A zip archive of torch.save(), from version 1.6 on:
+// Reads the zip archives that torch.save() writes from version 1.6 on:
 //
 //   <root>/data.pkl      the pickle; storages are persistent objects in it
 //   <root>/data/<key>    the bytes of a storage
@@ -15,7 +15,7 @@ namespace poise::pytorch {
 
 inline constexpr std::string_view kPickle = "data.pkl";
 
-// Returns true for the pickle's name, in any case: PyTorch ignores case.
+// Returns true if the member's name without its folders is kPickle. Ignores case, as PyTorch does.
 bool is_pickle_name(std::string_view member);
 
 // Reads an archive of torch.save(). Throws what read_objects() throws, invalid_file for another archive or one with bad
@@ -26,7 +26,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor)
 // TorchScript, and pickles that PyTorch reads but Poise cannot, are errors.
 std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
-// Finds dangers in the members of a checkpoint that read_archive() does not read.
+// Finds dangers in all members of a checkpoint except data.pkl, which read_archive() checks.
 std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

@@ -200,8 +200,8 @@ class Objects {
     }
   }
 
-  // Reads the state of a dict, which a pickle sets besides its entries. The state of a state dict holds the versions of
-  // its modules; version 1 is the default and not kept.
+  // Reads the attributes that a pickle sets on a dict object, besides the dict's entries. A state dict has the versions
+  // of its modules there; they are left out if all are 1, which is the default.
   void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
@@ -291,7 +291,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
                                                        "collections.Counter", "builtins.dict"};
-// The only argument of these classes is a list.
+// These classes take one argument, a list or a tuple.
 constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "builtins.set",   "builtins.frozenset",
                                                     "builtins.list",        "builtins.tuple", "__builtin__.set",
                                                     "__builtin__.frozenset"};
@@ -303,7 +303,8 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Converts text to bytes, which pickles of protocol 2 store as Latin-1. Returns std::nullopt for other characters.
+// Converts UTF-8 to Latin-1. In pickles of protocol 2, a text of such characters stands for bytes. Returns std::nullopt
+// for other characters.
 std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -318,7 +319,8 @@ std::optional<std::string> encode_latin1(std::string_view text) {
   return bytes;
 }
 
-// Reads an integer of 9 bytes in two's complement; std::nullopt if it does not fit 64 bits without a sign.
+// Converts a wide_integer. Pickles store 2^63 to 2^64 - 1 in 9 bytes, the lowest first and the last one 0. Returns
+// std::nullopt for others.
 std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
@@ -516,7 +518,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
   return std::nullopt;
 }
 
-// Joins the parts of a path.
+// Joins the parts of a path with slashes, also for Windows.
 std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string& why) {
   std::string path;
   for (const Id part : parts) {

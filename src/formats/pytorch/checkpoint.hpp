@@ -18,18 +18,18 @@
 
 namespace poise::pytorch {
 
-// Holds the content besides the tensors.
+// Holds the content of a checkpoint besides its tensors.
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
   Faults faults;  // faults of the tensors that are left out
 };
 
-// Passes the tensors to `add_tensor`, in the pickle's order. Their names are the keys of nested dicts and lists, joined
-// by dots; an only tensor, outside of these, is called "tensor". If a dict under "state_dict", "model", "module" or
-// "model_state_dict" has all the tensors, names begin with its own keys. Other objects become attributes. Findings are
-// errors for functions and classes that no checkpoint needs, and warnings for objects that are left out. Continues
-// after a tensor that is faulty or not supported, up to the limit of Rest::faults. Throws invalid_file, and
+// Passes the tensors to `add_tensor`, in the pickle's order. A name consists of the keys of nested dicts and lists,
+// joined by dots. If the whole pickle is one tensor, the name is "tensor". If all tensors are in a dict under the key
+// "state_dict", "model", "module" or "model_state_dict", names do not have this key. Plain data become attributes.
+// Findings are errors for functions and classes that no checkpoint needs, and warnings for objects that are left out.
+// Continues after a tensor that is faulty or not supported, up to the limit of Rest::faults. Throws invalid_file, and
 // unsupported, for example if an object of a class that no checkpoint needs contains tensors (the message names the
 // class). Adds name and offset of the tensor to errors of `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,

@@ -158,7 +158,7 @@ class MetadataReader {
     return pickle_.items(id);
   }
 
-  // Reads a torch.Size.
+  // Reads a torch.Size, or a plain list or tuple.
   Shape read_size(Id id, std::string_view field) const {
     Id list = id;
     if (find_function_name(pickle_, id) == "torch.Size") {
@@ -171,7 +171,7 @@ class MetadataReader {
     return shape;
   }
 
-  // Reads the type of TensorProperties, whose state is a tuple that begins with it, or a dict.
+  // Reads the element type. The state of TensorProperties is a tuple that begins with this type, or a dict.
   DType read_dtype(Id properties) const {
     require_class(properties, "TensorProperties");
     const std::optional<Id>& state = pickle_.call(properties).state;
@@ -208,8 +208,8 @@ class MetadataReader {
       fail(value, fmt::format("{}: a part is stored twice", name));
   }
 
-  // Maps the saved names to names without the keys that lead to the model: ("model", "lm_head.weight") becomes
-  // "lm_head.weight". States of optimizers keep their names.
+  // Maps saved names to names without the keys of kOuterKeys that lead to the model: ("model", "lm_head.weight")
+  // becomes "lm_head.weight". Leaves out names whose path does not begin with such a key, such as ("optim", "state").
   std::map<std::string, std::string> read_names(Id root) const {
     constexpr std::array<std::string_view, 5> kOuterKeys = {"state_dict", "model", "module", "model_state_dict", "app"};
     std::map<std::string, std::vector<std::string>> paths;

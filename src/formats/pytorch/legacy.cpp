@@ -54,7 +54,7 @@ class LegacyStorages final : public Storages {
  public:
   explicit LegacyStorages(SourcePtr source) : source_(std::move(source)) {}
 
-  // Records the sizes of the storages that the objects name.
+  // Records the sizes of the storages that the objects name, because a storage itself states only its element count.
   void record_sizes(const Pickle& objects) {
     for (Id id = 0; id < objects.count_objects(); ++id) {
       if (objects.kind(id) != Kind::persistent || !is_storage_key(objects, objects.persistent(id))) continue;
@@ -104,8 +104,8 @@ class LegacyStorages final : public Storages {
     std::uint64_t bytes;
   };
 
-  // Returns true if the key names a storage. Other persistent objects are classes with their source code, which tensors
-  // do not need.
+  // Returns false for a class with its source code ("module"), which tensors do not need. All other persistent objects
+  // must be storages.
   static bool is_storage_key(const Pickle& objects, Id key) {
     return objects.kind(key) != Kind::tuple || objects.items(key).empty() ||
            objects.kind(objects.items(key)[0]) != Kind::text || objects.text(objects.items(key)[0]) != "module";

@@ -36,7 +36,7 @@ StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& pa
     throw fail(ErrorKind::invalid_file, "expected a size that is not negative");
   StorageName name{type, pickle.text(parts[2]), *dtype, static_cast<std::uint64_t>(pickle.integer(parts[4])), 0};
   if (parts.size() < 6 || parts[5] == pickle::kNone) return name;
-  // The sixth item makes the storage a view of the one with that key: (the view's key, its first element, its size).
+  // The sixth item describes a view of the storage with this key: (the view's key, its first element, its size).
   const bool is_tuple = pickle.kind(parts[5]) == Kind::tuple && pickle.items(parts[5]).size() == 3;
   const Id first = is_tuple ? pickle.items(parts[5])[1] : pickle::kNone;
   if (pickle.kind(first) != Kind::integer || pickle.integer(first) < 0)

@@ -82,14 +82,12 @@ class Entries {
   }
   std::size_t size() const { return size_; }
 
-  // Calls visit(entry) for each entry.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const auto& block : blocks_) {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // Calls use_entry(entry) for each entry, and removes all of them.
   template <typename UseEntry>
   void consume_each(const UseEntry& use_entry) {
     for (auto& block : blocks_) {

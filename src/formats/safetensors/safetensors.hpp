@@ -35,7 +35,7 @@ std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);
 // text.
 std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const AttributeChanges& changes);
 
-// Writes one file with these tensors.
+// Writes one safetensors file: a whole model, or a shard.
 class SafetensorsFile {
  public:
   // Throws unsupported for a tensor that a file cannot hold, with its name, for too large a header, and for more
@@ -122,14 +122,14 @@ inline const ElementType* find_type(DType dtype) {
 // The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the safetensors library
-inline constexpr std::uint64_t kSizeBytes = 8;                 // the bytes of N, the header's length
+inline constexpr std::uint64_t kSizeBytes = 8;                 // the size of the field N
 inline constexpr std::uint64_t kAlignment = 8;  // the data begin at a multiple of this, the size of the widest elements
 inline constexpr std::string_view kMetadata = "__metadata__";
 
 // Some writers align the object with white space before it, which the library accepts.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r";
 
-// Returns true if that many elements of `bits` bits each fill their last byte.
+// Returns true if the elements, of `bits` bits each, end at a whole byte.
 inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
 
 // Returns the number of bytes that the elements take; std::nullopt on overflow.

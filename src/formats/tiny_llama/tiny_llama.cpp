@@ -256,7 +256,7 @@ void require_writable(const Model& model) {
   refuse_config_effects("tllm", model);  // keys that change the computation may need tensors unknown to find_faults()
   Faults faults = find_faults(model);
   if (faults.sentences.empty() && !compute_file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
-  // An empty model agrees with any configuration, but lacks every tensor.
+  // check_consistency() accepts a model without tensors.
   if (model.size() == 0) faults.add("the model has no tensors");
   const auto& sentences = faults.sentences;
   if (sentences.size() == 1) refuse(sentences.front(), faults.remedies);

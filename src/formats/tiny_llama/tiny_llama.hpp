@@ -1,4 +1,4 @@
-// The layout of a Tiny Llama weight file:
+// Reads and writes Tiny Llama weight files. A file has this layout:
 //
 //   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max
 //              sequence length S, vocabulary size V, f32 dropout rate

@@ -16,8 +16,8 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 // which may take a pass over the data. Throws invalid_file (without path) for a scale that readers reject.
 Tensor convert_to_stored_affine(const Tensor& tensor);
 
-// Returns an affine tensor with the scale of the largest encoded size, because finding its own scale may take a pass
-// over the elements. Returns other tensors unchanged.
+// Gives an affine tensor a scale whose encoding is as long as any. A plan uses it to bound the file's size, because
+// finding the tensor's own scale may take a pass over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
 // Converts a dense tensor with the attribute, or one of kAffineLayout, back to Layout::affine, and leaves other tensors

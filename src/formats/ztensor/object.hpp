@@ -1,4 +1,5 @@
-// The objects in zTensor files of any version. An object describes one tensor.
+// Declares what all versions of zTensor share: objects (an object describes one tensor), the bytes of manifests,
+// limits, and the names of element types.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@
 
 namespace poise::ztensor {
 
-// Describes one run of stored bytes (a component in 1.x, a part in 2). Requires: the cursor that read the texts, and
-// its bytes, outlive this, which has views of most texts.
+// Describes one run of stored bytes (a component in 1.x, a part in 2). Most texts are views. Requires: the cursor that
+// read the texts, and the cursor's bytes, outlive this.
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
@@ -33,7 +34,7 @@ struct Component {
   std::optional<std::uint64_t> decoded_length;  // if the file has it
   std::string_view digest;                      // empty: none
   std::string_view shard;                       // version 2; empty: this file
-  std::uint64_t position = 0;                   // the offset of its map in the manifest
+  std::uint64_t position = 0;                   // the offset in the file of the map that describes this
 };
 
 struct StoredObject {
@@ -43,11 +44,11 @@ struct StoredObject {
   Attributes attributes;
   std::vector<Component> components;
   bool big_endian = false;     // version 0.1
-  std::uint64_t position = 0;  // the offset of its map in the manifest
+  std::uint64_t position = 0;  // the offset in the file of the map that describes this
 };
 
-// Clears `object` for the object at the cursor, but keeps its memory. `already` is the number of objects before it.
-// Throws invalid_file if there are kMaxTensors already.
+// Prepares `object` for the object at the cursor: clears it, but keeps the memory of `components`, and sets `position`.
+// `already` is the number of objects before. Throws invalid_file if there are kMaxTensors already.
 void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in);
 
 // Parses an array of numbers. Throws invalid_file for more than kMaxRank.
@@ -57,7 +58,8 @@ Shape parse_shape(cbor::Cursor& in);
 // kMaxTypeNameBytes, because every part may keep such a text.
 std::string_view parse_type_name(cbor::Cursor& in);
 
-// Returns the digest of an empty text, which has the usual length; empty for DigestAlgorithm::none.
+// Returns the text of a digest of no bytes: plans use it, because all digests of an algorithm have the same length.
+// Returns an empty text for DigestAlgorithm::none.
 std::string compute_empty_digest(DigestAlgorithm algorithm);
 
 // Returns the part of a reader's memory budget that names and attributes of a manifest take (measure_cost()). `Tensors`
@@ -70,8 +72,8 @@ std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tens
   return cost;
 }
 
-// Returns the part that is stored at an extent, or the first part if none states that place. Requires: the tensor has
-// parts.
+// Returns the part whose blob is stored at this extent; the first part if no blob states this place. Requires: the
+// tensor has parts.
 const Part& find_part(const Tensor& tensor, const Extent& extent);
 
 // Returns a tensor's name, cut if it is too long for a message.
@@ -101,7 +103,8 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Releases mapped pages before a position up to which the bytes have been read. They can be read again.
+  // Releases mapped pages before `position`, an offset in the file up to which the caller has read. Later reads load
+  // the pages again. Releases at least kPieceBytes at a time.
   void release_before(std::uint64_t position) {
     if (!source_.mapped() || position - done_ < kPieceBytes) return;
     source_.done_with(done_, position - done_);
@@ -126,7 +129,7 @@ namespace poise {
 inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
 inline constexpr std::size_t kMaxTypeNameBytes = 256;  // element types, layouts, encodings and digests
 
-// These limits are those of version 2.
+// Version 2 sets these limits.
 inline constexpr std::size_t kMaxNameBytes2 = 1024;
 inline constexpr std::size_t kMaxShards = 65'536;
 inline constexpr std::size_t kMaxShardNameBytes2 = 64;

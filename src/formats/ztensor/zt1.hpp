@@ -19,24 +19,24 @@ inline constexpr std::string_view kMagic1 = "ZTEN1000";  // 1.0 to 1.2
 inline constexpr std::string_view kMagic0 = "ZTEN0001";  // 0.1
 inline constexpr std::uint64_t kAlignment1 = 64;
 
-// Makes tensors from objects while they are read; finish() sorts them by the order of their bytes. `context` begins
-// every message.
+// Makes a tensor from each object as soon as the parser has read it. finish() sorts the tensors by the places of their
+// bytes.
 class ModelBuilder1 {
  public:
-  // `data_end` is the offset of the manifest, which follows the data. Requires: the model outlives this.
+  // `data_end` is the offset of the manifest, which follows the data. `context` begins every message. Requires: the
+  // model outlives this.
   ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context);
   ~ModelBuilder1();
   ModelBuilder1(const ModelBuilder1&) = delete;
   ModelBuilder1& operator=(const ModelBuilder1&) = delete;
 
-  // Reserves memory for that many tensors.
   void reserve(std::size_t objects);
   // Adds the tensor of an object, and may move out of the object. Notes a fault for a repeated name, for a component
   // that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout, and for attributes or
   // components that do not fit the layout.
   void add_object(StoredObject& object);
-  // Sorts the tensors. Throws a FaultyModel if there are faults; components that overlap without being the same bytes
-  // are a fault, too.
+  // Sorts the tensors. Throws a FaultyModel if there are faults. Components that overlap, but do not have the same
+  // range, are a fault, too.
   void finish();
 
  private:
@@ -47,8 +47,9 @@ class ModelBuilder1 {
 // States whether the sizes of all parts are known, or only decoding shows some of them.
 enum class Sizes1 { known, hidden };
 
-// Sets the layout of a tensor from version 1. `layout` is the name of its layout in the file. Checks the parts, unless
-// sizes are hidden: then decoding checks them. Throws invalid_file (without path) if attributes or parts do not fit.
+// Converts a tensor with version 1's attributes and parts to Poise's form. `layout` is the name of its layout in the
+// file. Checks the parts, unless sizes are hidden: then decoding checks them. Throws invalid_file (without path) if
+// attributes or parts do not fit.
 void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
 // Returns the offset of a file's manifest, which is the end of its blobs. Throws invalid_file if there is none.

@@ -1,4 +1,4 @@
-// The layout of a zTensor 1.1 file:
+// A zTensor 1.1 file has this layout ("?" marks an optional key):
 //
 //   "ZTEN1000"
 //   components    each on a multiple of 64, zero bytes between them
@@ -8,8 +8,8 @@
 //   u64           length of the manifest
 //   "ZTEN1000"
 //
-// 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and
-// one "dtype" in long form per tensor.
+// 1.2 adds the keys "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" instead of
+// "objects", "size" instead of "length", and one "dtype" for each tensor, in long form ("float32").
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kContext1 = "zt 1.x: manifest";
 constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
-constexpr std::uint64_t kLeastObjectBytes1 = 20;  // an object with its name and the keys shape, format and components
+constexpr std::uint64_t kLeastObjectBytes1 = 20;  // less than a name with shape, format and components takes
 
 ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std::string_view field = "manifest size") {
   reader.seek(footer);
@@ -87,7 +87,8 @@ Ending find_ending(const Source& source) {
   fail_without_magic(source);
 }
 
-// Returns the type with this dtype and, from 1.2 on, this logical type; DType::unknown if there is none.
+// Returns the type with this dtype and, in 1.2, this logical type (empty: none), whose name is that of version 2 or of
+// version 1. Returns DType::unknown if Poise does not know the type.
 DType find_component_dtype(std::string_view dtype, std::string_view type) {
   if (type.empty()) return find_spelled_dtype(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = find_stored_dtype(dtype, type)) return *found;
@@ -246,7 +247,7 @@ class ManifestParser1 {
   ModelBuilder1& builder_;
   std::string version_;
   std::string generator_;
-  bool is_1_0_ = false;  // "tensors", not "objects"
+  bool is_1_0_ = false;  // the root has "tensors", not "objects"
   Attributes attributes_;
   std::size_t parts_ = 0;  // the number of parts of all objects so far
 };
@@ -354,7 +355,7 @@ const Format kZtensor1 = {
 
 namespace poise::ztensor {
 
-// The layout of a zTensor 0.1 file:
+// A zTensor 0.1 file has this layout ("?" marks an optional key):
 //
 //   "ZTEN0001"
 //   blobs         each on a multiple of 64

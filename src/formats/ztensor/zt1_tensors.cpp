@@ -190,8 +190,8 @@ class ModelBuilder1::Impl {
     return std::nullopt;
   }
 
-  // Returns the largest decoded size of a component; UINT64_MAX if it is unknown. Known layouts have at most as many
-  // elements as the shape, except for coordinates.
+  // Returns an upper bound of a component's decoded size; UINT64_MAX if there is none. In a known layout, a part has at
+  // most as many elements as the tensor; `coords` has at most that number for each dimension.
   std::uint64_t find_largest_size(const Tensor& tensor, const Component& component) const {
     const bool beside_data = kind_ == Layout::dense && component.role != "data";
     if (kind_ == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;
@@ -250,12 +250,13 @@ class ModelBuilder1::Impl {
   // comes before another one at its offset.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
-  // The following members belong to the current tensor.
+  // The following four members belong to the current tensor.
   std::string_view layout_;
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;
   bool sizes_known_ = true;  // the sizes of all its parts are known
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // the keys are places
+  // Maps offset and length to a size: components at the same place are decoded only once to find their size.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;
 };
 
 void convert_from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {

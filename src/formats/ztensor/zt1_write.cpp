@@ -138,8 +138,8 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.release();
 }
 
-// Describes groups in version 1.1's terms, not in version 2's. Other attributes stay. Throws unsupported for groups
-// that version 1.1 cannot describe.
+// Replaces the attributes with which version 2 describes groups by those of version 1.1. Other attributes stay. Throws
+// unsupported for groups that version 1.1 cannot describe.
 Tensor convert_groups_to_version_1(Tensor tensor) {
   if (get_group_scheme(tensor.layout) == nullptr || get_group_scheme(tensor.layout)->words == GroupWords::zt1)
     return tensor;
@@ -170,7 +170,7 @@ Tensor convert_to_version_1(const Tensor& tensor) {
 // type that is unknown in the version of the original file.
 void require_readable_again(const Tensor& stored) {
   Tensor reread = stored;
-  for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one
+  for (Part& part : reread.parts) {  // "f32" is unknown in 0.1, but not in 1.1
     if (part.dtype == DType::unknown)
       part.dtype = find_spelled_dtype(kSpellings1, spell_unknown_type(part.type_name())).value_or(DType::unknown);
   }
@@ -281,7 +281,7 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
 }
 
 std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&) {
-  std::map<std::string, std::vector<std::string_view>> tensors;  // the names of tensors by what they lose
+  std::map<std::string, std::vector<std::string_view>> tensors;  // the names, by what the public library cannot do
   for (const Tensor& tensor : model.tensors()) {
     const auto note = [&](const char* what) {
       if (auto& names = tensors[what]; names.empty() || names.back() != tensor.name) names.emplace_back(tensor.name);

@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
 inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // for writing: the size of the largest memory pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
-// Disks write a block of this size in one piece, so an edit puts the footer into one.
+// An edit puts the whole footer into one block of this size, because disks write such a block in one piece.
 inline constexpr std::uint64_t kFooterBlock2 = 512;
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
@@ -80,7 +80,8 @@ struct StoredPart {
   std::string dtype;  // the storage type
   std::string type;   // the logical type; empty: none
   BlobPtr blob;
-  // Holds the digest in the file that the part was read from, if `blob` is still the blob of that part.
+  // Holds the digest that the part has in the file it was read from; std::nullopt if there is none, or if `blob` has
+  // replaced the part's blob.
   std::optional<Digest> digest = {};
 };
 // Holds a tensor as version 2 stores it.
@@ -99,13 +100,13 @@ StoredTensor convert_to_stored2(const Tensor& tensor);
 // version 2. Throws invalid_file (without path) if attributes or parts do not fit the layout.
 void convert_from_stored2(Tensor& tensor, std::string_view layout);
 
-// Returns version 2's role of a part of a tensor.
+// Returns the part's role in version 2: "data" for the packed_weight of groups, else the same role.
 std::string_view find_stored_role2(const Tensor& tensor, const Part& part);
 
 // Returns the digest that identifies a model's content. It covers the deterministic CBOR value ["zt.content/1",
 // {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. A part's digest is the file's digest of
-// its decoded bytes, or xxh3 if the file has none. The result is sha256 if all parts' digests are, else xxh3. Throws
-// unsupported when version 2 cannot hold the model, and what reading the parts throws.
+// its decoded bytes, or xxh3 if the file has none. The result is sha256 if there are parts and all have sha256 digests,
+// else xxh3. Throws unsupported when version 2 cannot hold the model, and what reading the parts throws.
 std::string compute_content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);

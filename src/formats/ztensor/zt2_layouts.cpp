@@ -66,7 +66,7 @@ void check_sparse(const Tensor& tensor) {
 constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
-// Checks a tensor that consists of ggml's blocks.
+// Checks a tensor of ggml's blocks, also if Poise does not know the block type: the attributes have a block's size.
 void check_gguf_blocks(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
@@ -79,8 +79,8 @@ void check_gguf_blocks(const Tensor& tensor) {
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
-// Sets the layout of blocks of a known type, and removes the attributes with their sizes, which must be those of the
-// type.
+// Sets the layout of a tensor whose block type is known, and removes the attributes with a block's size. Throws
+// invalid_file if they contradict the type.
 void set_block_layout(Tensor& tensor, TensorLayout layout) {
   check_gguf_blocks(tensor);
   const BlockType& type = *get_block_type(layout);
@@ -121,8 +121,8 @@ std::string_view get_scale_form_name(const GroupScheme& scheme, const Part& scal
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
-// Returns the attributes of a tensor of groups in the terms of zt.quant_group/1. Attributes that do not describe the
-// groups stay.
+// Returns the tensor's attributes, with those of zt.quant_group/1 for its groups. Attributes that do not describe the
+// groups stay. Throws unsupported for groups that version 2 cannot describe.
 Attributes make_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) {
     Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
@@ -149,9 +149,9 @@ Attributes make_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Sets storage type and logical type of a part. ManifestParser2 spells an unknown type with the storage type in front,
-// such as "u8:type". Unknown types of other versions become logical types over bytes. Throws unsupported if there is no
-// type.
+// Sets the storage type and the logical type of a part. ManifestParser2 spells an unknown type with the storage type in
+// front, such as "u8:type". Unknown types from other formats become logical types with storage type u8. Throws
+// unsupported if version 2 has no type for the part.
 void set_stored_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
@@ -169,7 +169,7 @@ void set_stored_types(const Tensor& tensor, const Part& part, StoredPart& stored
                 fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
-// Describes a layout that has another name in version 2.
+// Holds a layout whose name in version 2 differs from Poise's name.
 struct Identifier {
   const LayoutType* type;
   std::string_view id;

@@ -1,4 +1,4 @@
-// The manifest of zTensor 2, in core deterministic CBOR:
+// zTensor 2 has this manifest, in core deterministic CBOR ("?" marks an optional key):
 //
 //   {"shards": {name: {"size", "digest"}}?,
 //    "objects": {name: {"parts": {role: {"blob": [offset, length], "type"?, "dtype", "shard"?, "digest"?, "encoding"?,
@@ -37,8 +37,8 @@ bool is_lower_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) { return parse_hex_digit(c) >= 0 && !is_ascii_upper(c); });
 }
 
-// Returns true for "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed
-// length; others may have any.
+// Returns true for "algorithm:text". For xxh3 and sha256, which version 2 defines, the text is a fixed number of
+// lower-case hexadecimal digits. For other algorithms it is any text that is not empty.
 bool is_digest(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
@@ -87,7 +87,7 @@ class ManifestParser2 {
     for (auto root = in_.read_map(); root.next();) {
       if (root.is("objects")) {
         has_objects = true;
-        parse_objects(manifest.shards);  // all shards are known: their key precedes "objects", as keys ascend
+        parse_objects(manifest.shards);  // complete: keys ascend, and "shards" precedes "objects"
       } else if (root.is("shards")) {
         parse_shards(manifest);
       } else if (root.is("attributes")) {

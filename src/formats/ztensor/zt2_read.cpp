@@ -1,12 +1,12 @@
-// The layout of a zTensor 2 file:
+// A zTensor 2 file has this layout:
 //
 //   89 "ZT2" 0d 0a 1a 0a
 //   blobs         each on a multiple of 4096, zero bytes between them; the manifest is one of them
 //   u64 manifest_offset, u64 manifest_length, u64 XXH3-64 of the manifest, u32 version 2, u32 0
 //   89 "ZT2" 0d 0a 1a 0a
 //
-// A data shard has no manifest, and 0 as its offset, length and hash. Parts may be in shards: other files, for which
-// the manifest has a name, a size and a digest.
+// A data shard has no manifest: the manifest's offset, length and hash are 0. Parts may be in shards: other files, for
+// which the manifest has a name, a size and a digest.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -35,7 +35,7 @@ constexpr std::string_view kOrigin2 = "zt-v2";
 struct Heap {
   std::string shard;           // empty for the file with the manifest
   SourcePtr source;            // null if the shard is missing
-  std::uint64_t data_end = 0;  // the offset of its footer
+  std::uint64_t data_end = 0;  // the offset of the file's footer
   Digest digest = {};          // the digest of the whole shard
   std::uint32_t rank = 0;      // the position in the list of heaps, which is sorted by name
   std::vector<Extent> extents = {};
@@ -102,7 +102,8 @@ class Heaps {
   std::map<std::string, Heap, std::less<>> heaps_;
 };
 
-// Makes tensors from objects while they are read; finish() sorts them by the order of their bytes.
+// Makes a tensor from each object as soon as the parser has read it. finish() sorts the tensors by the shards and the
+// offsets of their first parts.
 class ModelBuilder {
  public:
   ModelBuilder(Model& model, const Input& input, const ReadOptions& options, const ManifestRange& range)
@@ -127,7 +128,8 @@ class ModelBuilder {
     });
   }
 
-  // Sorts the tensors. Throws a FaultyModel if some are faulty. Requires: the manifest has been read.
+  // Sorts the tensors. Throws a FaultyModel if there are faults; blobs that overlap are a fault, too. Requires: the
+  // manifest has been read.
   void finish() {
     heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
     heaps_->for_each(
@@ -259,7 +261,7 @@ class ModelBuilder {
   const ReadOptions& options_;
   ManifestRange range_;
   std::optional<Heaps> heaps_;
-  // Maps place and size to a blob, because many tensors may share one table of frames.
+  // Maps place and decoded size to a blob: parts at the same place share the blob, which keeps a table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
   std::vector<std::uint64_t> offsets_;  // the offset of each tensor's first part
   std::vector<std::uint32_t> ranks_;    // Heap::rank of each tensor's first part; empty if there are no shards
@@ -309,7 +311,7 @@ const Format kZtensor2 = {
                 .align = Alignments{.usual = ztensor::kCanonicalAlignment2, .least = ztensor::kLeastAlignment2},
                 .shard_size = true},
     .holds_bf16 = true,
-    .holds_layout = [](const LayoutType&) { return true; },  // each has an identifier
+    .holds_layout = [](const LayoutType&) { return true; },  // every layout has a name in version 2
     .sniff = ztensor::sniff2,
     .read = ztensor::read2,
     .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::list_zt2_losses>,

@@ -1,6 +1,6 @@
-// Writes zTensor 2, by default in canonical form: blobs on multiples of 64 KiB in the order of (object, part),
-// identical parts stored once, an xxh3 digest for every part, no shards. The same tensors and attributes give the same
-// file.
+// Writes zTensor 2, by default in canonical form: blobs on multiples of 64 KiB in the order of (object, part), one blob
+// for parts of equal bytes (see SharedBlobs), an xxh3 digest for every part, no shards. The same tensors and attributes
+// give the same file.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -100,7 +100,7 @@ Attributes collect_root_attributes(const Model& model) {
   return attributes;
 }
 
-// Returns true if any two parts have the same size.
+// Returns true if two parts have the same size: they may share a blob, and the file is then smaller than planned.
 bool has_parts_of_equal_size(const std::vector<StoredTensor>& tensors) {
   std::set<std::uint64_t> sizes;
   for (const StoredTensor& tensor : tensors) {

@@ -25,7 +25,8 @@ namespace {
 
 void write_magic2(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
 
-// Writes the files of one save: the main file, or data shards. A shard begins when the one before is full.
+// Chooses the file of each blob: the main file or, with WriteOptions::shard_size, a data shard. Begins another shard
+// when the next blob does not fit the current one. Writes the shards' magic numbers and footers.
 class ShardWriter {
  public:
   ShardWriter(Output& output, const WriteOptions& options)
@@ -93,8 +94,8 @@ class ShardWriter {
   std::optional<HashingSink> hashing_;
 };
 
-// Finds parts whose bytes have been written already. Compares a part only with parts of the same size and the same hash
-// of the beginning, at most kMostCandidates, so most parts are read only once.
+// Finds parts whose bytes have been written already. Compares a part with at most kMostCandidates others, which have
+// the same size and the same hash of their beginning. So most parts are read only once.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -157,7 +158,8 @@ class BlobWriter {
 
   void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
 
-  // Returns the texts of the digests by BlobReference::digest; empty for none.
+  // Returns the texts of the digests; BlobReference::digest is an index into this list. Texts are empty for
+  // DigestAlgorithm::none.
   std::vector<std::string> finish(Output& output) { return digests_.finish(output); }
 
  private:

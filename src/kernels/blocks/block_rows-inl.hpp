@@ -1,5 +1,5 @@
-// Loads rows of ggml's blocks into vectors: the factors of four rows, and codes of few bits. Multiplies codes by x of 8
-// bits. Each sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
+// Loads rows of ggml's blocks into vectors: codes, and the factors (scales and minimums) of four rows. Multiplies codes
+// by x of 8 bits. Each sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
 #if defined(POISE_KERNELS_BLOCK_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_ROWS
 #undef POISE_KERNELS_BLOCK_ROWS
@@ -105,8 +105,9 @@ struct TransposedWords {
   }
 };
 
-// Calls accept(which, tag, i, numbers) for four rows. Number r is factors[r] times the i-th byte of word r, which is
-// signed. A vector of eight numbers also has those of byte i + 1. `which` alternates between 0 and 1.
+// Multiplies the four signed bytes of word r by factors[r], for each of four rows. Calls accept(which, tag, i, numbers)
+// with the four products of the i-th bytes, or with the eight products of bytes i and i + 1. `which` alternates between
+// 0 and 1.
 template <class Accept>
 HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Accept accept) {
   using Zero = std::integral_constant<int, 0>;
@@ -144,7 +145,7 @@ HWY_INLINE void PassScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
     out.template accept_scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
-// Passes the minimums of these groups to the sink.
+// Does the same with minimums.
 template <class Sink>
 HWY_INLINE void PassMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
@@ -243,7 +244,7 @@ HWY_INLINE hn::Vec<CodeSigned> ApplySigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSig
 #endif
 }
 
-// Returns sums of neighbours: of words 0 and 1, of words 2 and 3 and so on, in any order.
+// Returns sums of two words of the same row. On x86 these are neighbours: words 0 and 1, words 2 and 3, and so on.
 HWY_INLINE hn::Vec<CodeInts> SumPairs(hn::Vec<CodeWords> words) {
   auto odd = hn::Zero(CodeInts());
   const auto even =

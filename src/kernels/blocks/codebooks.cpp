@@ -1,6 +1,6 @@
 // Multiplies by IQ4_NL, IQ4_XS, MXFP4 and NVFP4: codes of four bits that are indices into a table of sixteen numbers.
-// codec/blocks/codebooks.cpp has the layouts. The file also multiplies by MX numbers of four bits, whose codes and
-// scales are in two arrays.
+// codec/blocks/codebooks.cpp has the layouts. This file also multiplies by MX numbers of four bits, whose codes
+// and scales are in two arrays.
 #include <algorithm>
 #include <limits>
 
@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Maps a code of E8M0 to a scale: half of its value, since the numbers of the table are twice those of E2M1. (Code 255
-// is a number in ggml's blocks; here it is NaN.)
+// Maps a code of E8M0 to a scale: half of E8M0's value, because kFp4Numbers are twice E2M1's numbers. (Code 255 is a
+// number in ggml's blocks; here it is NaN.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
   for (unsigned code = 0; code < 255; ++code) scales[code] = decode_mxfp4_scale(code);
@@ -33,7 +33,7 @@ HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
   const hn::Rebind<std::int8_t, Floats> narrow;
   const auto book = hn::LoadU(codes, reinterpret_cast<const std::uint8_t*>(kFp4Numbers.data()));
   const auto both = hn::LoadU(codes, pairs);
-  const hn::Repartition<std::uint16_t, decltype(codes)> words;  // bytes have no shifts
+  const hn::Repartition<std::uint16_t, decltype(codes)> words;  // x86 has no shifts of bytes
   const auto low_half = hn::Set(codes, 15);
   const auto low = hn::And(both, low_half);
   const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);

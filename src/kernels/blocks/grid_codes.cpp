@@ -17,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes a block of 256 weights.
+// Describes a block of 256 weights that ByteSums multiplies.
 template <std::size_t kBlockBytes, std::size_t kGroup>
 struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
   // Passes eight scales to the sink: factor * (2 * half + 1) for each half (four bits) of four bytes.

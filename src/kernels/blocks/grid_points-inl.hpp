@@ -63,7 +63,7 @@ HWY_INLINE Codes AddEighthSigns(Codes seven) {
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Adds the eighth sign for words of 32 bits, whose lower 28 bits are four times seven signs.
+// Expands words of 32 bits, whose lower 28 bits are four groups of seven signs, to four bytes of eight signs each.
 HWY_INLINE Codes AddEighthSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);

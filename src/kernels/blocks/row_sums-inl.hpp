@@ -1,7 +1,7 @@
 // Multiplies codes of the rows that share a vector by the integer x of several tokens. Types of blocks use WordSums,
-// ByteSums or ScaledSums. These add products with codes that share a scale exactly, as integers, then multiply the sum
-// by the scale, and add the result in float32. A row's products are added in the same order on every processor and for
-// any number of tokens.
+// ByteSums or ScaledSums. For codes that share a scale, these sum the products exactly, as integers, then multiply the
+// sum by the scale, and add the result in float32. The products of a row's codes are added in the same order on every
+// x86 processor and for any number of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
 #undef POISE_KERNELS_ROW_SUMS
@@ -23,14 +23,14 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Is the form of x: integers of 7 bits and a sign (kBytes), here called x of 8 bits, or of 15 bits and a sign, called x
-// of 15 bits.
+// Names the form of x. If kBytes, x has integers of 7 bits and a sign, and comments call it x of 8 bits. Otherwise x
+// has integers of 15 bits and a sign, and comments call it x of 15 bits.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
 // Accepts the scales and minimums of groups of columns for four rows, and stores the scales for add_products(). With
 // one token and x of 8 bits, first multiplies the scales by those of x. Adds up the products of minimums (or of scales,
-// if codes have an offset) and sums of x. A vector has the factors of one group or of two.
+// if codes have an offset) and sums of x. A vector has the factors (scales or minimums) of one group or of two.
 template <class Type, std::size_t kTokens>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -226,18 +226,18 @@ struct ByteSums : RowSums<kTokens> {
     }
   }
 
-  // Adds the products of sixteen codes with the i-th scale. Requires: each code is at most 128.
+  // Adds the products of x and sixteen codes that have the i-th scale. Requires: each code is at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) {
     finish_each(i, [&](std::size_t t) HWY_ATTR { return SumPairs(multiply_pairs(t, codes, i)); });
   }
-  // Adds the products of 32 codes with the i-th scale. Requires: each code is at most 64, so that 16 bits hold sums of
-  // four products.
+  // Adds the products of x and 32 codes that have the i-th scale. Requires: each code is at most 64, so that 16 bits
+  // hold sums of four products.
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
     finish_each(i, [&](std::size_t t) HWY_ATTR {
       return SumPairs(hn::Add(multiply_pairs(t, first, 2 * i), multiply_pairs(t, second, 2 * i + 1)));
     });
   }
-  // Adds the products of 32 signed numbers with the i-th scale. Requires: none is -128.
+  // Adds the products of x and 32 signed numbers that have the i-th scale. Requires: none is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
     const auto magnitude = [](Codes numbers)
                                HWY_ATTR { return hn::BitCast(CodeTag(), hn::Abs(hn::BitCast(CodeSigned(), numbers))); };
@@ -250,8 +250,9 @@ struct ByteSums : RowSums<kTokens> {
   }
 };
 
-// Computes sums with x of 8 bits. A scale is an integer of 8 bits times a number of the block of 256. The class
-// multiplies products by the integer before it adds them, so that 32 columns, which have one scale of x, make one sum.
+// Computes sums with x of 8 bits. A scale is a factor (an integer of 8 bits) times a float16 number of the block of 256
+// columns. The class multiplies products by factors before it adds them, so that 32 columns, which have one scale of x,
+// make one sum.
 template <std::size_t kTokens>
 struct ScaledSums : ByteSums<kTokens, 32> {
   const float* x_sums;             // for the first token, the sums of x over each 32 columns of the block
@@ -265,7 +266,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     this->x = in.get_integers(first) + 256 * b;
     this->x_stride = in.columns;
-    this->x_scales = in.get_block_scales(first) + 8 * b;  // once each
+    this->x_scales = in.get_block_scales(first) + 8 * b;  // each once, not four times
     x_sums = in.get_block_sums(first) + 8 * b;
     x_integers = in.get_integer_sums(first) + 16 * b;
     for (auto& sums : block_) sums[0] = sums[1] = hn::Zero(CodeSums());
@@ -283,22 +284,23 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
     twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
   }
-  // Adds the products of 32 codes with the kAt-th factor. Requires: each code is at most 64.
+  // Adds the products of x and 32 codes that have the kAt-th factor. Requires: each code is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
     add32<kAt>([&](std::size_t t) HWY_ATTR {
       return hn::Add(this->multiply_pairs(t, first, 2 * kAt), this->multiply_pairs(t, second, 2 * kAt + 1));
     });
   }
-  // Adds the products of sixteen codes with factor 2 * kAt, and of sixteen with the next. Requires: each code is at
-  // most 64.
+  // Adds the products of x and 32 codes: the first sixteen have factor 2 * kAt, the others the next factor. Requires:
+  // each code is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, first, 2 * kAt); },
                    [&](std::size_t t) HWY_ATTR { return this->multiply_pairs(t, second, 2 * kAt + 1); });
   }
-  // Each function multiplies the sums that its arguments return for a token by factors, and adds the results: sums of
-  // four products by the kAt-th factor, or sums of two products by factor 2 * kAt, and of two by the next.
+  // add32() multiplies fours(t), the sums of four products for token t, by the kAt-th factor. add_two16() multiplies
+  // first(t) and second(t), sums of two products, by factor 2 * kAt and by the next. Both add the results to the sums
+  // of the block.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
     const auto factor = load_factor<kAt>();
@@ -313,7 +315,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     for (std::size_t t = 0; t < kTokens; ++t)
       add(t, hn::Add(MultiplyAddNeighbours(first(t), factor), MultiplyAddNeighbours(second(t), next)), kAt);
   }
-  // Returns the sums of x times factors. Every 16 columns share a factor.
+  // Returns 256 times the sums of factor * x over the columns of the block. Every 16 columns share a factor.
   HWY_INLINE hn::Vec<CodeSums> sum_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {
@@ -324,7 +326,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     return MulAdd(products(0), hn::LoadDup128(CodeSums(), steps),
                   hn::Mul(products(1), hn::LoadDup128(CodeSums(), steps + 4)));
   }
-  // Returns the sums of x of the i-th 128 columns.
+  // Returns the sums of x over each 32 of the i-th 128 columns of the block, repeated for each row.
   HWY_INLINE hn::Vec<CodeSums> load_sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }

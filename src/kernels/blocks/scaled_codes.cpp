@@ -55,7 +55,7 @@ struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
   }
 };
 
-// Returns the fifth bits of sixteen codes, from two bytes beginning with the kFirst-th.
+// Returns 16 for each bit of bytes kFirst and kFirst + 1 that is set, else 0: the fifth bits of sixteen codes.
 template <std::uint8_t kFirst>
 HWY_INLINE Codes ExtractFifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));

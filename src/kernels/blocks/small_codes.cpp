@@ -54,7 +54,7 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
   }
 
  private:
-  // Returns the codes in four bytes from kFirst on: each byte has four neighbours.
+  // Returns the codes in four bytes from kFirst on: each byte has four neighbouring codes.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes extract_codes(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {
@@ -81,8 +81,8 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
       first = triple(first);
       second = triple(second);
     }
-    // The block goes on with sixteen bytes of five digits, whose digits are sixteen columns apart, and ends with four
-    // bytes of four digits, which are four columns apart.
+    // Then come sixteen bytes of five digits, which are sixteen columns apart, and four bytes of four digits, which are
+    // four columns apart.
     Codes bytes = sums.load(32);
     const Codes digit0 = extract_first_digit(bytes);
     const Codes digit1 = extract_first_digit(bytes = triple(bytes));
@@ -99,11 +99,12 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
   // Returns the first base 3 digit of each byte: 3 * byte / 256, rounded down.
   static HWY_INLINE Codes extract_first_digit(Codes bytes) {
     const auto least = [&](std::uint8_t number) HWY_ATTR {
-      return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));  // 255 is -1
+      // Returns 255, which is -1 modulo 256, for each byte of at least `number`.
+      return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));
     };
     return hn::Sub(hn::Zero(CodeTag()), hn::Add(least(86), least(171)));
   }
-  // Returns the digits of bytes 10 to 13, four first ones, four second ones and so on.
+  // Returns the digits of bytes 10 to 13: their four first digits, then their four second digits, and so on.
   static HWY_INLINE Codes extract_last_digits(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13,
                                                              10, 11, 12, 13, 10, 11, 12, 13};

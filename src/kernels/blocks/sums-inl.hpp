@@ -137,9 +137,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
   }
 }
 
-// Multiplies rows of blocks of 256 codes by ScaledSums. Their Type has:
+// Multiplies rows of blocks of 256 codes with ScaledSums. The Type of the blocks has:
 //   kBytes            of a block
-//   kNumber           the offset of the float16 number that multiplies its scales
+//   kNumber           the offset of the float16 number that multiplies the scales of a block
 //   kUnit             a power of two that multiplies the scales, too
 //   kOffset           the number to subtract from each code, which add_products() does not do. Types with factors for
 //                     32 columns have 0.

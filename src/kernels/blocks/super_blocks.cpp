@@ -139,7 +139,7 @@ struct SixBitFactors {
     const Codes high = MaskAndShift<-2>(hn::TableLookupBytesOr0(all, table(kHigh)), 192);
     return hn::Or(hn::Or(low, last), high);
   }
-  // Returns minimums times sums of x.
+  // Returns 256 times the sums of minimum * x over the columns of the block.
   template <class From>
   static HWY_INLINE hn::Vec<CodeSums> sum_mins(const From& sums, std::size_t t) {
     const auto zero = hn::Zero(CodeWords());

@@ -136,14 +136,15 @@ class TypeChooser {
                                                      bits, *budget_.bits_per_weight));
   }
 
-  // Finds the matrices whose type is open, which are those that could become blocks, and measures their candidates.
+  // Finds the matrices whose type is open, and measures their candidates. Open are all matrices that could become
+  // blocks.
   void measure_matrices() {
     const MatrixTypes kept;
     Transformed own = transform(model_, target_, options_, &merged_, &kept);
     const FilePlan own_plan = plan_file_(own);
     // This call refuses a model that cannot run, before the samples are read.
     const DivergenceMeasure divergence = budget_.divergence ? budget_.divergence(own.model) : DivergenceMeasure();
-    // Matrices that keep their type but get new codes, because an adapter changed their numbers.
+    // These matrices keep their type but get new codes, because an adapter changed their numbers.
     std::unordered_map<std::string_view, const QuantizedTensor*> codes;
     for (const QuantizedTensor& tensor : own.quantized) codes.emplace(tensor.name, &tensor);
     // Matrices that already have the type kUsual are open, too.
@@ -191,8 +192,8 @@ class TypeChooser {
     if (divergence.measure) measure_divergences(divergence, own.model);
   }
 
-  // Returns true if the matrix may have types that need an importance matrix: it has weights, or does without them, as
-  // embedding and output matrix do in llama-quantize.
+  // Returns true if the matrix may have types that need an importance matrix. If there is one, the embedding and the
+  // output matrix may have these types without weights of their own, as in llama-quantize.
   bool has_importance(const QuantizedTensor& tensor) const {
     return tensor.importance != nullptr || (!options_.imatrix.empty() && is_embedding_or_output(tensor.name));
   }
@@ -320,7 +321,7 @@ class TypeChooser {
     return sum;
   }
 
-  // Returns a row for each name and type, in the order of the model.
+  // Returns a row for each role and type, in the order of the model. The rows of a role are neighbours.
   std::vector<BudgetChoice::Row> make_rows(const std::vector<std::size_t>& chosen) const {
     std::vector<BudgetChoice::Row> rows;
     for (std::size_t i = 0; i < matrices_.size(); ++i) {
@@ -343,7 +344,7 @@ class TypeChooser {
     return rows;
   }
 
-  // Matrices without candidates get this type, or its fallback if no blocks fit their rows.
+  // Matrices that are not open get this type, or float16 if its blocks do not fill their rows.
   static constexpr StoredType kUsual = {.dtype = DType::u8, .blocks = "q8_0"};
 
   const Model& model_;

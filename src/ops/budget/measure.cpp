@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kSampleElements = 1 << 18;  // of a matrix; a smaller matrix is its own sample
 constexpr std::uint64_t kMostColumns = 1 << 18;     // a sample has the beginning of a longer row, in whole blocks
 
-// A budget chooses one of these block types. The second list is for rows that large blocks do not fill.
+// A budget chooses among these block types. The second list is for rows that are not whole blocks of 256 elements.
 constexpr std::uint64_t kLargeBlock = 256;
 constexpr std::array<std::string_view, 14> kTypes = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "q2_k", "iq2_s", "iq3_xxs",
                                                      "q3_k",  "iq3_s", "iq4_xs",  "q4_k",   "q5_k", "q6_k",  "q8_0"};
@@ -29,7 +29,7 @@ std::span<const std::string_view> list_types(std::uint64_t row_length) {
   return kTypesOfShortRows;
 }
 
-// Describes the rows of a sample, at even distances.
+// Describes which rows of a matrix a sample has, at equal distances, and how much of each row.
 struct SampledRows {
   explicit SampledRows(const Tensor& matrix)
       : length(matrix.shape.back()),
@@ -76,10 +76,10 @@ struct Sample {
   bool is_beginning = false;  // it has the first rows
 };
 
-// Measures the loss of a sample, with weights of the columns.
+// Measures the loss of a sample, weighted by the importance of the columns.
 class SampleLoss {
  public:
-  // `importance` is null, or has weights for the columns of each matrix that is stacked in the tensor.
+  // `importance` is null, or has weights for the columns: the same ones for all rows, or some for each stacked matrix.
   SampleLoss(const Sample& sample, const Importance& importance)
       : sample_(sample), rows_(sample.rows), importance_(importance) {
     if (importance_ != nullptr) matrices_ = std::max<std::uint64_t>(1, importance_->size() / rows_.length);
@@ -93,8 +93,8 @@ class SampleLoss {
     return importance_->data() + std::min(matrix, matrices_ - 1) * rows_.length;
   }
 
-  // Returns the relative squared error. decode(i, row, out) stores a row of the sample and decodes it again.
-  // std::nullopt if a decoded number is not finite.
+  // Returns the relative squared error; std::nullopt if a decoded number is not finite. decode(i, row, out) encodes
+  // `row`, which is row i of the sample, and decodes the result to `out`.
   template <typename Decode>
   std::optional<double> measure(const Decode& decode) const {
     QuantizationError error;

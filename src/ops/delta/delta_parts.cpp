@@ -127,7 +127,7 @@ class XorBlob final : public Blob {
   bool is_shuffled_;
 };
 
-// Collects the bytes of changed elements in planes: two of the gaps, and one of each byte of the changes.
+// Collects changed elements in planes: two for the low and high bytes of the gaps, and one for each byte of an element.
 class SparsePlanes {
  public:
   explicit SparsePlanes(std::size_t word) : planes_(2 + word) {}
@@ -156,7 +156,7 @@ class SparsePlanes {
   std::vector<std::vector<std::byte>> planes_;
 };
 
-// Finds the changes of blocks in a sparse part by their counts.
+// Computes where a sparse part stores the changes of groups and blocks, from the number of changes in each block.
 class SparseIndex {
  public:
   SparseIndex(std::vector<std::uint32_t> counts, std::size_t word) : counts_(std::move(counts)), word_(word) {
@@ -193,7 +193,7 @@ class SparseIndex {
  private:
   std::vector<std::uint32_t> counts_;
   std::size_t word_;
-  std::vector<std::uint64_t> groups_;  // the number of changes before each group, and of all
+  std::vector<std::uint64_t> groups_;  // the number of changes before each group; at the end, the number of all changes
 };
 
 class SparseBlob final : public Blob {
@@ -334,7 +334,6 @@ class AppliedSparse final : public Blob {
   SparseIndex index_;
 };
 
-// Returns the size of the bytes after compression.
 std::uint64_t measure_compressed(ZstdCompressor& compressor, std::span<const std::byte> bytes) {
   CountingSink sink;
   ZstdCompressor::Frame frame(compressor, sink, bytes.size());

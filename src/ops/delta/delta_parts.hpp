@@ -7,7 +7,7 @@
 //            ones, ...
 //   sparse   u32 per block: how many elements differ; then for each group, from its differing elements in order:
 //            low bytes of the gaps, high bytes of the gaps, first bytes of base ^ tuned, second ones, ...
-//            A gap is the number of equal elements since the element before, or since the block's beginning.
+//            A gap is the number of equal elements since the differing element before, or since the block's beginning.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kDeltaGroup = std::uint64_t{1} << 22;
 // Describes how a part's change is stored.
 struct DeltaForm {
   bool is_sparse = false;
-  bool is_shuffled = false;  // if it is xor
+  bool is_shuffled = false;  // only for the form xor
   std::size_t word = 1;
 
   friend bool operator==(const DeltaForm&, const DeltaForm&) = default;
@@ -47,7 +47,7 @@ Attributes summarize_delta(const Model& delta);
 
 bool is_delta_word(std::uint64_t word);
 
-// Returns the size of a part's elements in a delta.
+// Returns the size in bytes of a part's elements in a delta: that of its numbers if is_delta_word(), else 1.
 std::size_t choose_delta_word(const Part& part);
 
 // Holds a part that both models have, with equal sizes.
@@ -59,16 +59,17 @@ struct PartPair {
 };
 
 struct PartChange {
-  std::uint64_t changed = 0;          // the number of changed elements; 0: the parts are equal
-  DeltaForm form = {};                // the smallest for a compressed sample; sparse only if not longer than the part
+  std::uint64_t changed = 0;  // the number of changed elements; 0: the parts are equal
+  // The form that compresses a sample best; sparse only if gaps and changes together are not longer than the part.
+  DeltaForm form = {};
   std::vector<std::uint32_t> counts;  // the number of changed elements in each block; empty unless the form is sparse
 };
 
 // Compares parts on all processors, in pieces. Throws what reading them throws, and cancelled.
 std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& meter);
 
-// Returns the bytes that a delta stores for the change, computed when they are read. Reading throws io if the inputs
-// have changed.
+// Returns the bytes that a delta stores for the change, computed when they are read. For the sparse form, reading
+// throws io if a block no longer has as many changes as change.counts states, because an input has changed.
 BlobPtr make_delta_blob(const PartPair& pair, const PartChange& change);
 
 // Returns the tuned part's bytes, computed when they are read. Throws invalid_file (without path, naming `where`) if

@@ -223,8 +223,8 @@ class DeltaMaker {
     header.set("order", std::move(order));
   }
 
-  // Stores changes of card, configuration and vocabulary, as the texts of zTensor's attributes; null removes that of
-  // the base.
+  // Stores changes of card, configuration and vocabulary, as the texts of zTensor's attributes. Null means that the
+  // tuned model lacks the field.
   void add_metadata(Attributes& header) {
     const Attributes before = make_metadata_attributes(base_);
     const Attributes after = make_metadata_attributes(tuned_);

@@ -270,7 +270,7 @@ class VocabularyUnion {
     made_.merges = std::move(merges);
   }
 
-  // Keeps scores that float32 cannot hold.
+  // Adds the scores of a Unigram of tokenizer.json as float64, if a vocabulary has such scores.
   void add_scores() {
     if (!is_pipeline(made_) || !is_unigram(made_) || sources_.empty()) return;
     const auto is_wide = [](const Vocabulary& vocabulary) { return get_model(vocabulary).find(kScores) != nullptr; };
@@ -305,7 +305,8 @@ class VocabularyUnion {
       made_.add(token.vocabulary->text(token.id), is_pipeline(made_) ? 0.0F : kListedScore,
                 is_special ? TokenType::control : TokenType::user_defined);
       added_only.emplace_back(id);
-      // SentencePiece does not look for control pieces that no other file lists.
+      // A piece that only tokenizer.model lists stays out of added_tokens: SentencePiece does not look for its control
+      // pieces in texts.
       if (token.entry == nullptr && !is_pipeline(made_)) continue;
       Attributes of_config = entry;
       of_config.erase("id");
@@ -336,7 +337,7 @@ class VocabularyUnion {
   std::string prefix_;
   std::unordered_set<std::string_view> known_;  // texts of the vocabularies
   std::unordered_set<std::string> pairs_;       // merges that have been added
-  std::vector<Source> sources_;                 // of the tokens after those of `own`
+  std::vector<Source> sources_;                 // of the tokens that add_model_tokens() has added
   std::vector<AddedToken> added_;
 };
 

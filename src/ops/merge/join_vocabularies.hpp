@@ -18,7 +18,7 @@ struct NamedVocabulary {
 
 struct JoinedVocabulary {
   Vocabulary vocabulary;
-  // Has, for each model, its id of each token of the result; -1: the model lacks the token.
+  // ids[m][t] is the id that model m has for token t of the result; -1: the model lacks the token.
   std::vector<std::vector<TokenId>> ids;
   std::vector<std::string> notes;  // one sentence each: where the result differs from a model
 };

@@ -90,7 +90,7 @@ class ModelMerge {
   }
 
  private:
-  // These functions open the models.
+  // These functions open and check the models.
 
   bool has_layer_ranges() const {
     std::size_t with = 0;
@@ -195,7 +195,8 @@ class ModelMerge {
     add_merged_tensor(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
   }
 
-  // Returns the layer of the reference model by which the result's configuration describes a layer of the slice.
+  // Returns the layer of the reference model whose tensors and configuration keys describe a layer of the slice. Throws
+  // bad_argument if the reference model has no such layer.
   std::uint64_t find_reference_layer(const MergeSlice& slice, std::uint64_t layer) const {
     const auto own =
         std::ranges::find_if(slice.sources, [&](const auto& source) { return &get_model(source) == reference_; });
@@ -345,8 +346,8 @@ class ModelMerge {
     return own == sources.end() ? use_tensor(*reference_, described) : find_in_source(*own, described, place);
   }
 
-  // Returns true if the inputs can be merged to the tensor; otherwise adds faults. `sources` has the source of each
-  // input.
+  // Returns true if the shapes and kinds of numbers of the inputs fit `own`; otherwise adds faults. sources[i] is the
+  // source of input i.
   bool are_fitting(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
                    const std::vector<const MergeSource*>& sources) {
     bool fits = true;
@@ -354,7 +355,7 @@ class ModelMerge {
       const Tensor& tensor = *inputs[i];
       const std::string model = format_path(get_model(*sources[i]));
       if (tensor.shape != own.shape) {
-        // Models of other sizes differ in the other axis.
+        // If the last axis (the hidden size) differs, the models differ in more than their tokens.
         const bool has_other_tokens = !tokens_ && is_embedding_or_output(name) && tensor.shape.size() == 2 &&
                                       own.shape.size() == 2 && tensor.shape.back() == own.shape.back();
         add_fault(faults_,

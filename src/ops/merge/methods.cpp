@@ -141,8 +141,8 @@ std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProd
   return std::vector<double>(count, cosine / divisor);
 }
 
-// Computes the Karcher mean of the inputs' directions on the unit sphere. The mean is always a sum of unit vectors,
-// whose factors are in `mean`, so that inner products of the inputs suffice.
+// Computes the Karcher mean of the inputs' directions on the unit sphere. The mean is always a weighted sum of the
+// inputs' unit vectors. `mean` has only the weights, because inner products of the inputs suffice to compute them.
 class KarcherMean {
  public:
   KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {

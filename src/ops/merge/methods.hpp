@@ -49,7 +49,7 @@ class MergeInputs {
   // Reads the numbers of the i-th tensor, minus `base`, which is from read_base(); empty: there is no base.
   void read(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const;
 
-  static constexpr std::uint64_t kChunk = 1 << 16;  // elements that one thread visits: whole blocks
+  static constexpr std::uint64_t kChunk = 1 << 16;  // elements of a chunk; a multiple of kBlockSize
 
   // Calls visit(local, first, count) for the elements in blocks of at most kBlockSize, in order within chunks of
   // `chunk` elements. Chunks run on all threads if the inputs are seekable, else in order, too.
@@ -133,7 +133,7 @@ class InnerProducts {
   std::vector<double> products_;  // the lower triangle
 };
 
-// Sets some of a model's differences from the base to zero, and scales the others.
+// Sets some of a model's differences from the base to zero, and may scale the others.
 class Pruning {
  public:
   virtual ~Pruning() = default;
@@ -153,13 +153,13 @@ struct PrunedInput {
 enum class Products : std::uint8_t { none, whole, by_rows };
 
 struct MergeMethod {
-  enum class Base : std::uint8_t { unused, optional, required, first };  // first: one of the models, at t = 0
+  enum class Base : std::uint8_t { unused, optional, required, first };  // first: the base is the model at t = 0
 
   std::string_view name;
   std::string_view short_name = {};
   std::string_view description;
   Base base = Base::unused;
-  std::size_t least = 1;  // models besides the base; with Base::first, it is one of them
+  std::size_t least = 1;  // models besides the base; with Base::first, including the base
   std::size_t most = SIZE_MAX;
   std::span<const MergeParameter> parameters = {};
   // Returns why values do not fit each other, although each is in its range; an empty text if they fit. Null: they
@@ -189,17 +189,17 @@ struct TensorMerge {
   std::string name;
   std::vector<Tensor> inputs;       // equal shapes, with floating-point elements
   std::optional<Tensor> base;       // same shape, with floating-point elements
-  ParameterValues values;           // has been checked
+  ParameterValues values;           // checked by resolve_settings()
   std::vector<std::uint64_t> keys;  // the key of the random numbers of each input
 };
 
 // Returns float32 numbers, computed when they are read. Reading throws unsupported, naming the tensor, for a number
-// that is infinite although no number of the inputs is. Throws what MergeMethod::shares() throws, when reading if it
-// needs inner products.
+// that is infinite although no number of the inputs is. Throws what MergeMethod::shares() throws; if shares() needs
+// inner products, reading throws it.
 BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge);
 
-// Each function makes the result of one kind of methods: make_sum_blob() of those that add models up, make_task_blob()
-// of those that add differences to the base.
+// Each function makes the result of one kind of methods: make_sum_blob() of those with MergeMethod::shares,
+// make_task_blob() of the others.
 BlobPtr make_sum_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values);
 BlobPtr make_task_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values,
                        std::vector<std::uint64_t> keys);

@@ -30,8 +30,9 @@ class Selection {
 
   std::uint32_t magnitude() const { return magnitude_; }
 
-  // Returns the index of the last element with that magnitude that is among the k largest: of equal magnitudes, earlier
-  // elements count as larger. If all with that magnitude are, returns the number of elements.
+  // Returns the index of the last element with that magnitude among the k largest. Of equal magnitudes, earlier
+  // elements count as larger. If all elements with that magnitude are among the k largest, returns the number of
+  // elements.
   std::uint64_t find_last() const {
     if (wanted_ == equal_) return inputs_.elements();
     std::vector<std::uint32_t> chunks(

@@ -23,7 +23,7 @@ struct Shares {
   }
 };
 
-// Adds up products in 8 sums, which the compiler keeps in vectors.
+// Adds up products in 8 sums, which the compiler keeps in vector registers.
 double compute_inner_product(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums = {};
@@ -93,7 +93,7 @@ class SumBlob final : public FloatBlob {
     return made;
   }
 
-  // Computes the shares from inner products, which reads all inputs.
+  // Reads all inputs for their inner products, and computes the shares from these.
   Shares compute_shares_from_products() const {
     const bool by_rows = products_ == Products::by_rows;
     const std::uint64_t unit = by_rows ? inputs_.row_elements() : MergeInputs::kChunk;

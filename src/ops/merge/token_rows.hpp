@@ -35,7 +35,7 @@ class TokenRows {
   // Returns the number of rows for tokens that a model has.
   std::uint64_t count_rows(const Model& model) const { return tokens_.at(&model).rows; }
 
-  // Names a model's tensor.
+  // Refers to a model's tensor with rows for tokens.
   struct Input {
     const Model* model;
     const Tensor* tensor;
@@ -63,7 +63,7 @@ class TokenRows {
   bool has_other_tokens_ = false;  // the vocabulary differs from that of the source
   Vocabulary vocabulary_;
   std::unordered_map<const Model*, Tokens> tokens_;
-  std::unordered_map<std::string, std::size_t> axes_;  // of the reference
+  std::unordered_map<std::string, std::size_t> axes_;  // by the names of the reference's tensors
   std::vector<std::string> notes_;
 };
 

@@ -1,4 +1,4 @@
-// This step casts elements to another floating-point type. If a tensor stays sparse, it casts the stored values.
+// These steps change values and layouts: they cast, quantize, sparsify, transpose, and make dense.
 #include <algorithm>
 #include <span>
 
@@ -19,6 +19,8 @@
 #include "views/strided.hpp"
 
 namespace poise {
+
+// This step casts elements to another floating-point type. If a tensor stays sparse, the step casts the stored values.
 
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
   return make_step([&target = conversion.target](TensorPlan& plan) {
@@ -116,8 +118,9 @@ class Quantize final : public Step {
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Gives equal weights to a matrix whose weights are all zeros: its errors would not count, and its codes become
-  // zeros. Weights count as zeros if they are so small that products with squares underflow.
+  // Gives equal weights to each matrix whose weights are all zeros, because otherwise its errors would not count and
+  // its codes would become zeros. Returns null if no matrix has other weights. A weight of at most 2^-100 counts as
+  // zero, because its products with squares may underflow.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto has_weight = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, has_weight)) {
@@ -143,7 +146,7 @@ class Quantize final : public Step {
   const Format& target_;
   std::string model_type_;
   std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
-  bool expects_use_;                                // with a budget: false until it makes a matrix blocks
+  bool expects_use_;                                // with a budget: false until a matrix becomes blocks
   bool is_used_ = false;
 };
 
@@ -195,7 +198,8 @@ void make_sparse(Transformed& transformed, const ConvertOptions& options) {
 
 namespace {
 
-// Transposes a matrix. Codes become numbers first, except blocks along columns.
+// Transposes a matrix. Blocks along columns stay blocks. Other codes, and numbers of less than a byte, become float32
+// first.
 Tensor transpose_matrix(const Tensor& matrix) {
   if (get_block_direction(matrix.layout) == BlocksAlong::columns) return transpose_view(matrix);
   const bool is_narrow = info(find_element_type(matrix)).bits < 8;
@@ -222,7 +226,8 @@ std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
   });
 }
 
-// This step makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's blocks.
+// This step makes a tensor dense if the target lacks its layout. If the target has ggml's blocks, MXFP4 becomes blocks
+// with the same codes instead.
 
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {
   return make_step([&target = conversion.target](TensorPlan& plan) {

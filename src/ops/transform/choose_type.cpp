@@ -194,20 +194,20 @@ class ChooseType final : public Step {
       if (type) return type;
     }
     if (const auto own = find_own_type(plan)) return own;
-    // ALT has no canonical type bf16, so Poise writes it only if the user asks for it. f16 has a smaller range, so f32
-    // replaces bf16.
+    // Formats without `holds_bf16`, such as ALT, get bf16 only if the user asks for it. Otherwise f32 replaces bf16,
+    // because f16 has a smaller range.
     const bool is_replaced = becomes_dense(tensor) && find_element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }
 
-  // Returns the type that a matrix had before adapters changed it; std::nullopt for other tensors, and if the target
-  // cannot hold that type.
+  // Returns the type that a matrix had before adapters changed it; std::nullopt for other tensors, and if Poise cannot
+  // encode the type or the target cannot hold it.
   std::optional<StoredType> find_own_type(TensorPlan& plan) const {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
     if (own == conversion_.merged->end()) return std::nullopt;
     auto type = stored_type_from_name(own->second);
-    // Without a request there is no importance matrix either.
+    // A type that needs an importance matrix is encoded only if an option asks for it.
     const BlockType* const blocks = type ? get_block_type(*type) : nullptr;
     if (blocks != nullptr && blocks->needs_importance) type.reset();
     if (type && type->quantized()) return holds_layout(target_, find_layout_type(*type)) ? type : std::nullopt;

@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 6> kOtherLists = {"architectures", "bos_t
 constexpr std::array<std::string_view, 9> kNumberLists = {
     "mlp_only_layers",       "moe_layers",         "moe_layer_indices",      "full_attn_idxs", "attn_layer_indices",
     "full_attention_layers", "global_attn_layers", "cross_attention_layers", "dense_layers"};
-// These keys' values count layers from the first one.
+// These keys have periods, offsets or numbers of layers, so the layers to which they apply depend on the numbering.
 constexpr std::array<std::string_view, 17> kPositions = {
     "sliding_window_pattern",   "max_window_layers",         "no_rope_layer_interval",
     "decoder_sparse_step",      "first_k_dense_replace",     "moe_layer_freq",
@@ -47,7 +47,7 @@ Value keep_layer_items(const Value::Array& items, const LayerCut& cut) {
   return kept;
 }
 
-// Changes one configuration, or an object in it.
+// Changes the keys that count or list layers, in a configuration or in an object of it.
 class LayerKeyCut {
  public:
   explicit LayerKeyCut(const LayerCut& cut) : cut_(cut) {}
@@ -163,8 +163,9 @@ Attributes replace_object(Attributes config, const std::string& object, Attribut
   return config;
 }
 
-// If what a layer computes depends on its place in the model (every second layer of a Gemma 2 has a window), adds keys
-// that describe it for each layer. Returns the added keys. Throws unsupported if no key can describe it.
+// Adds keys that describe each layer, if the number of a layer decides how it computes: in Gemma 2, every second layer
+// has a window. `wanted` has the plans of the layers that stay. Returns the added keys. Throws unsupported if no keys
+// give these plans.
 std::vector<std::string> add_layer_keys(Model& model, const LayerList& list, const std::vector<LayerPlan>& wanted,
                                         const std::string& path) {
   std::vector<std::string> added;
@@ -214,7 +215,8 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   LayerKeyCut keys(cut);
   Attributes config = whole_config(model);
   if (!list.object.empty()) config.set(list.object, keys.change(find_layer_keys(config, list)));
-  // Keys next to the object repeat it, except where it describes another model than the text model.
+  // Keys outside text_config may repeat those in it. Keys outside another object, such as vision_config, describe the
+  // text model, whose layers stay.
   if (list.object.empty() || list.object == "text_config") config = keys.change(config);
   // Without a prefix, any text that begins with a number looks like a module's name, for example a version.
   const bool has_prefix = !list.prefixes.front().empty();

@@ -186,8 +186,8 @@ std::uint64_t find_last_number(const Model& model, const std::vector<std::string
 std::string choose_list(const Model& model, const Attributes& config) {
   const auto lists = find_layer_numbers(model);
   if (lists.empty()) refuse_option(kLayers, "no tensor's name has a number, so there are no layers");
-  constexpr std::size_t kMostLists =
-      1000;  // at most this many lists are compared with the configuration, which may have many keys
+  // If there are more lists, none is compared with the configuration, which may have many keys.
+  constexpr std::size_t kMostLists = 1000;
   std::vector<std::string> best;
   const auto choose = [&](auto&& matches) {
     best.clear();

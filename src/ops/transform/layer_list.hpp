@@ -46,8 +46,9 @@ struct LayerCut {
 // Returns the cut that the option `layers` describes. Throws bad_argument.
 LayerCut parse_layer_cut(const Model& model, std::string_view text);
 
-// Changes the keys of the configuration and of GGUF's attributes that count or list layers to describe the layers that
-// stay (cut_layers.cpp). Returns the changed keys. Throws unsupported if no key can describe what each layer computes.
+// Changes the keys that count or list layers, in the configuration and in GGUF's attributes, so that they describe the
+// layers that stay (cut_layers.cpp). Returns the changed keys. Throws unsupported if no key can describe how each layer
+// computes.
 std::vector<std::string> cut_layer_keys(Model& model, const LayerCut& cut);
 
 // Returns the object of a configuration that describes a list.

@@ -13,8 +13,8 @@
 namespace poise {
 namespace {
 
-// These are the revisions in order. Each gets the results of those before it: tensors have the family's names before
-// layers or rows are cut.
+// These are the revisions in order. Each gets the results of those before it. Renaming is first, because it may give
+// tensors the family's names, by which the next two find layers and rows.
 constexpr std::array<Revise, 4> kRevisions = {rename_tensors, cut_layers, cut_vocabulary, set_keys};
 
 bool has_revisions(const ConvertOptions& options) {

@@ -1,4 +1,4 @@
-// This step chooses the tensors to write.
+// These steps choose the tensors to write, and keep their parts besides the elements.
 #include <algorithm>
 #include <iterator>
 

@@ -45,8 +45,9 @@ struct FoundKey {
   std::string name;
 };
 
-// Finds where a key is: it is an attribute if the model has one of that name, or the vocabulary's chat template, or the
-// prefix names the place. Without a prefix, it is a field of the card, a key of the configuration, or a new attribute.
+// Finds the place of a key. The first of these places that fits counts: an attribute of the model with that name, the
+// vocabulary's chat template, the place that a prefix names, a field of the card, a key of the configuration. Otherwise
+// the key is a new attribute.
 FoundKey find_key(const Model& model, const std::string& key) {
   if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
   if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};
@@ -55,7 +56,7 @@ FoundKey find_key(const Model& model, const std::string& key) {
   const bool is_field = key.starts_with(kCardPrefix) || find_card_field(key) != nullptr;
   if (is_field) {
     std::string name = key.starts_with(kCardPrefix) ? key.substr(kCardPrefix.size()) : key;
-    const bool is_type = name == "model_type" && !config.empty();  // the card's model_type is set from it
+    const bool is_type = name == "model_type" && !config.empty();  // the configuration sets the card's model_type
     return {is_type ? KeyPlace::config : KeyPlace::card, std::move(name)};
   }
   const bool has_key =
@@ -90,9 +91,9 @@ std::string_view describe_kind(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Converts text to a value of the old value's kind, or to null for the configuration. Throws bad_argument for other
-// text. If there is no old value, or it is null, parses text for the configuration as JSON if it is JSON, and returns
-// other text as it is. Returns values that are not text as they are.
+// Returns `given` as it is if it is not text, or if the old value is text. Otherwise the text must be JSON of the old
+// value's kind, or null for the configuration; throws bad_argument for other text. If the old value is missing or null,
+// text for the configuration may be any JSON. Text that is not JSON, and text for an attribute, then stays text.
 Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
   const auto* text = given.get_if<std::string>();
   const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
@@ -177,7 +178,8 @@ class KeyChanges {
     config_.set(name, std::move(value));
   }
 
-  // Returns the value of a new attribute.
+  // Returns the value of a new attribute, with the type that the target requires. Throws bad_argument for values that
+  // do not fit this type, and for names that Poise or the target reserves.
   Value make_attribute(const std::string& name, const Value& given) const {
     if (name.starts_with(kOwnPrefix))
       refuse_option(kSet, fmt::format("{} cannot be set: Poise writes the attributes \"{}*\" for the card, the "

@@ -1,7 +1,8 @@
 // Finds the tensors of a model that have a row for each token, and the keys that count tokens.
 //
-// For a family that Poise knows these are the tensors whose shape in its table has the vocabulary's size. For other
-// models they are the tensors outside the layers whose first dimension is the configuration's vocab_size.
+// These are the tensors whose shape in the family's table (Llama's table for an unknown family) has the vocabulary's
+// size. If the model has none of them, these are the tensors outside the layers whose first dimension is the
+// configuration's vocab_size.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +29,14 @@ std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view opti
 // Returns the length of these axes. Throws bad_argument if they are not equally long. Requires: `axes` is not empty.
 std::uint64_t count_token_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option);
 
-// Moves a vocabulary that attributes describe in GGUF's terms into the model. Throws bad_argument if they describe one
-// that Poise cannot read.
+// Sets Model::vocabulary if the model has none, but its attributes describe one in GGUF's terms; then removes these
+// attributes. Throws bad_argument if Poise cannot read the vocabulary.
 void move_described_vocabulary(Model& model, std::string_view option);
 
-// Removes the tokenizer's files that a directory kept: they describe the vocabulary before a change.
+// Removes the tokenizer's files from Origin::other_files, because they describe the vocabulary before it was cut.
 void drop_tokenizer_files(Model& model);
 
-// Sets the keys of the configuration that count the tokens, where the model has them.
+// Sets the keys that count tokens, in the configuration and in GGUF's attributes, where the model has them.
 void set_vocabulary_size(Model& model, std::uint64_t size);
 
 }  // namespace poise

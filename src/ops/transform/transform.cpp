@@ -116,8 +116,8 @@ void replace_fields(Card& card, const Card& with) {
   }
 }
 
-// Reads the configuration of an unknown family as one of `model_type`, if Poise knows that. Throws what parse_config()
-// throws.
+// Reads the configuration as that of the family `model_type`, if Poise knows this family but not the model's own.
+// Throws what parse_config() throws.
 void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
@@ -153,7 +153,6 @@ bool count_merged(const Tensor& tensor, const std::string& own, std::vector<Merg
   return type == own;
 }
 
-// Moves the plan's results into `result`.
 void add_results(TensorPlan plan, Transformed& result) {
   if (plan.is_skipped) {
     result.skipped.push_back(plan.input->name);

@@ -23,8 +23,8 @@
 
 namespace poise {
 
-// Holds the types of a budget for matrices of floating-point numbers. Vectors, and matrices that never become blocks,
-// become f32, as in any quantization.
+// Holds the types that a budget (ConvertOptions::budget) gives to matrices of floating-point numbers. Vectors, and
+// matrices that never become blocks, become f32, as in any quantization.
 struct MatrixTypes {
   // Maps names in the convention of the target's readers to types; std::nullopt: the matrix keeps its type.
   std::unordered_map<std::string, std::optional<StoredType>> chosen = {};
@@ -35,7 +35,7 @@ struct MatrixTypes {
 // Describes the whole conversion, as steps see it.
 struct Conversion {
   const Model& input;      // the input, with weights in the form that the target's readers need
-  const Model& described;  // the card, configuration and attributes to be written; no tensors
+  const Model& described;  // the card, configuration and attributes to be written; its tensors are incomplete
   const Format& target;
   const ConvertOptions& options;
   const MergedTypes* merged = nullptr;  // the types of the input's tensors that adapters changed; null: none
@@ -47,7 +47,7 @@ struct CastTensor {
   std::string name;
   DType from;
   DType to;
-  LossyBlobPtr<CastStats> blob = nullptr;  // the blob of the part that is cast; null: its bytes stay
+  LossyBlobPtr<CastStats> blob = nullptr;  // the blob of the part that is cast; null: its numbers are of type `to`
 };
 
 struct QuantizedTensor {
@@ -78,7 +78,7 @@ struct TensorPlan {
   Tensor tensor;                   // the result of the steps so far; lazy
   bool is_skipped = false;         // true if `only` or `skip` leave it out
   std::optional<StoredType> type;  // the type for its elements; std::nullopt: unchanged
-  bool is_by_budget = false;       // MatrixTypes has that type
+  bool is_by_budget = false;       // true if `type` is from MatrixTypes
   bool is_transposed = false;      // `tensor` has the rows of the input as columns
   bool may_become_sparse = false;  // make_sparse() counts its zeros
   std::optional<CastTensor> cast;
@@ -108,13 +108,13 @@ std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);   // transposes if blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);              // casts to another floating-point type
 std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);          // replaces numbers with codes
-std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // makes dense what the target lacks
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);        // replaces layouts the target lacks
 std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // keeps parts besides the elements
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity
 
-// Returns true if the target's files can hold the tensor's layout, and for tensors without numbers, which the writer
-// may reject.
+// Returns true if the target's files can hold the tensor's layout. Also returns true for layouts that Poise cannot make
+// dense; the writer may reject these.
 bool has_layout_for(const Format& target, const Tensor& tensor);
 
 // Returns true when blocks of the matrix would run along its columns.
@@ -148,16 +148,18 @@ struct Transformed {
 };
 
 // Stores weights as the readers of the target expect them (Family::convert_weights()), and a tied output as a tensor if
-// they require one. A matrix of a reversible quantization scheme becomes its parts if the target does not hold its
-// layout. For GGUF, and with `numbers`, parts become a matrix instead. With `numbers`, codes become numbers if a later
-// cast could not decode them. Returns std::nullopt if the model stays as it is. Throws what Family::convert_weights()
-// and fold_remaining_parts() throw.
+// the readers require this tensor. `numbers` is true if later steps change the types of tensors. A matrix of a
+// reversible quantization scheme becomes its parts if the target does not hold its layout. For GGUF, or if `numbers` is
+// true, parts become a matrix instead. If `numbers` is true, codes that a later cast could not decode become numbers.
+// Returns std::nullopt if the model stays as it is. Throws what Family::convert_weights() and fold_remaining_parts()
+// throw.
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Applies all steps. `merged` has the types for matrices that adapters changed, if no other type is asked for; null:
-// there are none. `types` has those of options.budget; null: the types stay. Throws bad_argument if a pattern matches
-// no tensor, a type is not a target type, or options contradict each other; unsupported if a tensor cannot get its
-// type. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
+// there are none. `types` has the types that options.budget chose; null: it chose none. Throws bad_argument if a
+// pattern matches no tensor, the target's files hold no tensors of a type, or options contradict each other;
+// unsupported if a tensor cannot get its type. Reads no tensor's bytes. Tensors that are to be sparse stay dense until
+// make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged = nullptr, const MatrixTypes* types = nullptr);
 

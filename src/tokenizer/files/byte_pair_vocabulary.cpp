@@ -23,7 +23,7 @@ constexpr std::uint64_t kIdsPerLine =
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
-// Reads a text file line by line.
+// Reads a text file line by line. Its errors have the number and the offset of the current line.
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
@@ -62,7 +62,7 @@ class Lines {
 struct Entry {
   std::string_view token;
   std::optional<std::uint64_t> id;
-  bool negative = false;  // true if the id would be negative
+  bool negative = false;  // true if a minus precedes the id; `id` is then std::nullopt
 };
 
 // Parses a token, perhaps followed by white space and its id. The token itself may contain white space.

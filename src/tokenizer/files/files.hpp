@@ -1,5 +1,5 @@
-// Reads and makes the tokenizer files of a directory. files.cpp has a row for each kind. If a directory has several
-// kinds, the first row's file is read.
+// Reads and makes the tokenizer files of a directory. files.cpp has a row for each kind of file. If a directory has
+// several kinds, Poise reads the first row's file, but prefers tokenizer.json to a tokenizer.model of tiktoken.
 #pragma once
 
 #include <array>
@@ -41,21 +41,20 @@ struct DirectoryVocabulary {
 
 // Reads the vocabulary of a directory; returns std::nullopt if it has no tokenizer files. `rows` is the model's number
 // of tokens. Leaves out tokens that only tokenizer_config.json or added_tokens.json lists, if their ids are `rows` and
-// above. Throws what opening and reading the files throws.
+// above. Throws the errors of opening and reading the files.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
 // Does the same for files that are open already. Ignores files that are not a tokenizer's.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
-// Describes how transformers' tokenizers with vocab.json and merges.txt cut texts, which neither file states. There is
-// a row for each "tokenizer_class" of tokenizer_config.json.
-
+// Describes how a class of transformers that reads vocab.json and merges.txt cuts texts, because neither file states
+// this. files.cpp has a row for each "tokenizer_class" of tokenizer_config.json that Poise supports.
 struct TokenizerClass {
-  std::string_view name;        // the class without "Fast"; "" if the file names no class
+  std::string_view name;        // the class without "Fast"; "": tokenizer_config.json names none
   std::string_view normalizer;  // the type of the normalizer; "": none
-  std::string_view pre;  // GGUF's name of the pre-tokenizer that cuts words, which has one expression; "": GPT-2's
-  std::string_view bos;  // the text of BOS if no file names one; "": none
+  std::string_view pre;         // GGUF's name of a pre-tokenizer with one regular expression; "": GPT-2's
+  std::string_view bos;         // the text of BOS if no file names one; "": none
 };
 
 // Returns null for a class without a row.
@@ -68,7 +67,7 @@ const TokenizerClass* find_tokenizer_class(std::string_view name);
 //    "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
 //
 // Ids 0 to S-1 are special tokens; the first N-S tokens of "vocab" follow by rank. Two tokens merge if their
-// concatenation is a token, the pair with the lowest rank first.
+// concatenation is a token; the concatenation with the lowest rank is made first.
 
 // Throws invalid_file, naming the place.
 Vocabulary read_tekken(const Source& source);
@@ -98,7 +97,7 @@ void check_vocabulary_size(const Source& source);
 // Returns true when a file begins as Hugging Face's library writes tokenizer.json, whatever its name is.
 bool looks_like_tokenizer_json(const Source& source);
 
-// States how to cut text, and the special tokens, because vocab.json and merges.txt do not.
+// Holds what vocab.json and merges.txt do not state: how to cut texts, and the special tokens.
 struct Gpt2Options {
   bool add_prefix_space = false;          // true to put a space in front of a text
   std::string_view normalizer = "";       // the type of the normalizer; "": none
@@ -124,8 +123,9 @@ struct TokenizerFiles {
 TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
 // Makes tokenizer.json. Writes every field that Hugging Face's library requires, and lists merges that follow from
-// scores. Appends what the file leaves out to `losses`, one sentence each. Throws unsupported for what the file cannot
-// hold, invalid_file for an inconsistent pipeline. Requires: the vocabulary's kind is pipeline.
+// scores. Appends a sentence to `losses` for each part that the file leaves out. Throws unsupported for tokens that are
+// not UTF-8 and for too many merges, invalid_file for an inconsistent pipeline. Requires: the vocabulary's kind is
+// pipeline.
 std::string format_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
 // Returns tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of

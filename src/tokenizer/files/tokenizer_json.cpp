@@ -112,7 +112,7 @@ class TokenizerJsonReader {
     std::uint32_t id;
     std::uint32_t position;  // the position in the file
   };
-  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // used instead of an index into tokens_
+  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // not an index into tokens_: model.vocab lacks the id
   std::string_view get_text(const Token& token) const {
     return std::string_view(texts_).substr(token.begin, token.length);
   }
@@ -296,7 +296,7 @@ class TokenizerJsonReader {
     set_unknown_id();
   }
 
-  // Makes the table in which a tokenizer looks up tokens, and checks with it that no key appears twice.
+  // Makes the table in which a tokenizer looks up tokens, and uses it to check that model.vocab repeats no key.
   void index_texts(const std::vector<std::uint32_t>& by_id) {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
     KeySet twice;  // texts of the model's tokens that an added token has, too

@@ -178,8 +178,8 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // Appends merges as "a b", the form that all versions of the library read, or as ["a", "b"] if a token contains a
-  // space or makes the line a comment.
+  // Appends merges as "a b", the form that all versions of the library read. Appends all merges as ["a", "b"] if
+  // a token contains a space, or if a merge would begin with "#version", as a comment does.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (find_or_null(get_model(), "merge_by_score") == Value(true)) {
@@ -298,7 +298,7 @@ class KeptConfig {
     return key != kAddedDecoder || lists_added_tokens(value);
   }
 
-  // Returns true when a reader without the file would miss the vocabulary's value.
+  // Returns true when a reader of a file without the key would not find the vocabulary's value.
   bool is_needed(const std::string& key) const {
     for (const auto& [name, usual] : kFlags) {
       if (key == name) return is_sentencepiece() && read_flag(made_, key, usual) != usual;
@@ -309,7 +309,7 @@ class KeptConfig {
     return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
   }
 
-  // Returns true when other files identify the token.
+  // Returns true when readers find the token without tokenizer_config.json, or when there is no such token.
   bool is_stored_elsewhere(const NamedToken& token) const {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;

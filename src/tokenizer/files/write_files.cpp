@@ -29,7 +29,8 @@ class TokenizerFilesWriter {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
         write_sentencepiece_model();
-        // tokenizer.json cannot hold a denormalizer or rules of spaces, and its charsmap applies to graphemes.
+        // tokenizer.json cannot hold a denormalizer or SentencePiece's rules of spaces. It applies a charsmap to whole
+        // graphemes, unlike SentencePiece.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
             !read_denormalizer_rules(vocabulary_)) {
           write_json(convert_to_pipeline());
@@ -50,7 +51,7 @@ class TokenizerFilesWriter {
  private:
   void add_loss(std::string loss) { result_.losses.push_back(std::move(loss)); }
 
-  // Writes tokenizer.model, and reads it back to check that SentencePiece accepts it.
+  // Writes tokenizer.model. Reads it back to check that it is valid, and to find special ids and types that it loses.
   void write_sentencepiece_model() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
       add_loss(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
@@ -79,7 +80,7 @@ class TokenizerFilesWriter {
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
-  // Returns steps that remove superfluous spaces. One of the spaces in front of a run stays.
+  // Returns steps that remove white space at the end of a text, and shorten other runs of spaces to one space.
   static Attributes make_space_removal() {
     return {
         {"type", "Sequence"},

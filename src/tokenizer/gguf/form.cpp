@@ -101,7 +101,7 @@ namespace {
 
 std::optional<std::int32_t> make_optional_id(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
 
-// Returns where Metaspace puts U+2581 in front: "always", "first" (only of a text), or "never".
+// Returns when Metaspace puts U+2581 in front: "always", "first" (only at the beginning of a text), or "never".
 std::string read_prepend_scheme(const Fields& metaspace) {
   return metaspace.read_text("prepend_scheme", metaspace.read_boolean("add_prefix_space", true) ? "always" : "never");
 }

@@ -19,13 +19,14 @@ struct GgufForm {
   std::vector<std::string> losses;         // one sentence each
 };
 
-// Converts a vocabulary. SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with
-// scores that rank tokens as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent
-// pre-tokenizer. Unigram becomes "t5", and WordPiece "bert". GgufTokenizer explains `general_name`.
+// Converts a vocabulary. SentencePiece's BPE becomes "llama". BPE of tokenizer.json that has byte tokens like <0x00>
+// becomes "llama", too, with scores that follow from its merges. Byte-level BPE becomes "gpt2", with the name of an
+// equivalent pre-tokenizer. Unigram becomes "t5", and WordPiece "bert". GgufTokenizer explains `general_name`.
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json whose form is "llama" to SentencePiece's BPE, for formats that hold only
-// tokens and scores. Drops added tokens, and special tokens around a text. Returns std::nullopt for other vocabularies.
+// tokens and scores. Keeps all tokens, but drops the list "added_tokens" and the post-processor. Returns std::nullopt
+// for other vocabularies.
 std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
@@ -43,19 +44,20 @@ struct FormBuilder {
   }
   // Sets the tokens' texts, scores and types, the special ids and the chat template.
   void convert_tokens();
-  // Names tokens without a text, because llama.cpp needs one for each id.
+  // Gives the name "[PAD7]" to token 7 if it has no text, and so on, as llama.cpp's converter does.
   void name_unused_tokens();
-  // Sets add_space_prefix. Adds losses where Metaspace differs from llama.cpp, which puts a space in front of each text
-  // and of each run between added tokens: Metaspace puts none before a space, and with the scheme "first" only one
-  // before the whole text.
+  // Sets add_space_prefix. Adds losses where Metaspace differs from llama.cpp. llama.cpp puts a space in front of each
+  // text, and of each run after an added token. Metaspace puts no space in front of another space; with the scheme
+  // "first", it puts one only in front of the whole text.
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
-  // These add losses. `same` has the steps of llama.cpp's decoder, as describe_step() describes them.
+  // These functions add losses. report_decoder() adds one unless the vocabulary's decoder has the steps `same`, in the
+  // form of describe_step(): those of llama.cpp's decoder.
   void report_spaces();
   void report_decoder(const std::vector<std::string>& same);
-  // llama.cpp finds tokens in a prompt by their types. Only tokens of a Phi-3 consume white space there
-  // (consumes_space_in_gguf()).
+  // Adds losses where llama.cpp finds other tokens in a prompt than the vocabulary: it finds tokens by their types, and
+  // only those of a Phi-3 consume white space (consumes_space_in_gguf()).
   void report_added_tokens();
 
   const Vocabulary& vocabulary;
@@ -76,11 +78,12 @@ std::string convert_sentencepiece_unigram(FormBuilder& builder);
 std::string convert_unigram(FormBuilder& builder);
 std::string convert_word_piece(FormBuilder& builder);
 
-// Each function converts a BPE tokenizer of tokenizer.json. Requires: convert_tokens() has been called.
+// Each function converts BPE of tokenizer.json. `cuts` has the steps of its pre-tokenizer. Requires: convert_tokens()
+// has been called.
 std::string convert_to_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 std::string convert_to_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 
-// Returns the steps, in order, of the part `key` of tokenizer.json, which may be a Sequence with the list `list`.
+// Returns the steps, in order, of the part `key` of tokenizer.json. A Sequence has its steps in the field `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
 
 // Returns the text of a step's pattern of this kind ("String", "Regex"); std::nullopt for another kind.

@@ -1,4 +1,5 @@
-// Converts to GGUF's algorithms. SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>, become "llama".
+// Converts vocabularies to GGUF's algorithms, one section for each. The first section converts SentencePiece's BPE, and
+// BPE of tokenizer.json that has byte tokens like <0x00>, to "llama".
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -141,7 +142,7 @@ namespace {
 constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
-// Replaces escapes such as \x{4E00}, which pre_tokenizers.cpp has where tokenizer.json has the character.
+// Replaces escapes such as \x{4E00} with their characters: pre_tokenizers.cpp has escapes, tokenizer.json characters.
 std::string unescape_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
@@ -158,8 +159,8 @@ std::string unescape_characters(std::string_view expression) {
 }
 
 // Each pair has two spellings of a part of an expression, which match the same texts. In the first pair, \s* already
-// takes all newlines but the last. In the others, a part that is not possessive could give back only characters that
-// the rest of it does not match.
+// takes all newlines but the last. In the others, a greedy quantifier matches the same as the possessive one: it could
+// give back only characters that the rest of the part does not match.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
@@ -344,7 +345,7 @@ std::string convert_sentencepiece_unigram(FormBuilder& builder) {
   return {};
 }
 
-// Converts Unigram of tokenizer.json with the steps that llama.cpp has.
+// Converts Unigram of tokenizer.json. Adds a loss for each step that llama.cpp lacks.
 std::string convert_unigram(FormBuilder& builder) {
   const Fields model = *builder.pipeline.find_map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";

@@ -50,7 +50,7 @@ Value read_template_keys(const Attributes& keys) {
   return usual == nullptr ? Value() : *usual;
 }
 
-// Returns the keys that hold templates.
+// Returns the keys that hold templates, or their names. Leaves out a template that is not text.
 Attributes select_template_keys(std::span<const Attributes::Entry> metadata) {
   Attributes keys;
   for (const auto& [key, value] : metadata) {
@@ -111,7 +111,7 @@ GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std
                   read_json_key(metadata, kGgufTokenizerFiles, path)};
   if (const std::string problem = find_problem_with_files(texts.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
-  // The keys take precedence: an edit may have changed them.
+  // llama.cpp's keys take precedence over the template in Poise's key, because an edit may have changed them.
   if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
     if (have_same_entries(make_gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
     texts.tokenizer_config.erase(kConfigTemplate);

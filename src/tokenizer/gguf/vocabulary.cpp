@@ -174,7 +174,7 @@ class Maker {
   }
   void set_default_ids() {
     const SpecialIds usual = find_default_gguf_ids(gguf_.model, gguf_.pre);
-    if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // convert_bpe() sets it for others
+    if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // convert_bpe() sets that of gpt2
     set_default(gguf_.eos_token_id, usual.eos_id);
     set_default(gguf_.unknown_token_id, usual.unk_id);
   }
@@ -201,7 +201,7 @@ class Maker {
   Attributes normalizer_;
   Attributes pre_tokenizer_;
   Attributes model_;
-  SpecialAround around_;  // special tokens around texts
+  SpecialAround around_;
   Attributes decoder_;
   MergeList merges_;
 };

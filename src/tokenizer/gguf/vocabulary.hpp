@@ -49,8 +49,8 @@ struct GgufTokenizer {
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
-// Lists the keys of the attributes that read_gguf_tokenizer() reads, except general.name and texts
-// (is_gguf_text_key()), and the key of the longest sequence.
+// Lists the keys that read_gguf_tokenizer() reads, without general.name and the keys of texts (is_gguf_text_key()).
+// Also lists the key of the longest sequence, which files of Poise store with them.
 inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
     {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
      "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
@@ -59,8 +59,7 @@ inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.precompiled_charsmap",
      "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.normalizer.lowercase", "poise.longest_sequence"});
 
-// Returns true for attributes that read_gguf_tokenizer() reads, except general.name, and for the longest sequence,
-// which files of Poise store with them.
+// Returns true for the keys that describe a tokenizer: kGgufTokenizerKeys, and those of is_gguf_text_key().
 bool is_gguf_tokenizer_key(std::string_view key);
 
 // Returns the ids of special tokens that llama.cpp assumes for this algorithm ("llama", ...) and pre-tokenizer if the

@@ -1,5 +1,5 @@
 // Finds added tokens: texts that are always tokens, wherever other steps would cut. If several match, the leftmost
-// counts, and at one place the longest.
+// counts. Of those that begin at the same place, the longest counts.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace poise {
 struct AddedToken {
   TokenId id = -1;
   std::string content;
-  std::string text;          // the text to find, to which the id decodes: `content`, or its normal form
+  std::string text;          // the text to find, to which the id decodes: `content`, normalized if `normalized` is true
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // consumes the white space before it
   bool rstrip = false;       // consumes the white space after it
@@ -31,7 +31,6 @@ struct AddedToken {
 std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
                                           const Normalizer* normalizer = nullptr);
 
-// Finds added tokens in texts.
 class AddedTokenFinder {
  public:
   // Finds only the tokens whose field `normalized` is equal to the argument. Requires: the tokens outlive this.

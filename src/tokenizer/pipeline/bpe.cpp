@@ -6,8 +6,8 @@
 // An encoder caches the answers of merges.hpp for pairs.
 //
 // A piece may be long: a whole text if no pre-tokenizer cuts at words (Gemma), or a sentence of a script without
-// spaces. The encoder cuts such a piece at boundaries (tokens/token_boundaries.hpp). The tokens stay the same, and the
-// cache sees words.
+// spaces. The encoder cuts such a piece at boundaries (tokens/token_boundaries.hpp). The tokens stay the same, and
+// WordCache can hold the short runs.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -208,8 +208,8 @@ class Bpe::Encoder final : public PieceEncoder {
 
   void fill_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
-    // Hugging Face's library adds an unknown token late: when a character with a token follows, or an unknown one that
-    // is not fused with it, or at the end. The byte tokens of characters in between come before it.
+    // Hugging Face's library adds an unknown token late: at the next character that has a token, at the next unknown
+    // character if these are not fused, or at the end. Byte tokens that it adds until then come before this token.
     bool waits = false;
     std::string text;
     std::size_t at = 0;
@@ -336,7 +336,7 @@ class Bpe::Encoder final : public PieceEncoder {
 
   const Bpe& of_;
   WordCache cache_;
-  WordCache parts_;  // caches the parts between boundaries, since a whole word may have other tokens
+  WordCache parts_;  // for runs between boundaries with ignore_merges: as a whole piece, a run may have other tokens
   MergeTable pairs_;
   std::string buffer_;
   std::vector<TokenId> symbols_;

@@ -122,7 +122,7 @@ std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) co
   if (empty()) return front;
   struct Made {
     std::size_t bytes;
-    std::ptrdiff_t change;  // above 0: characters added; below: characters removed
+    std::ptrdiff_t change;  // above 0: an added character; below 0: minus the number of removed characters
   };
   constexpr std::size_t kLooks = 64;  // enough, since a front is one character or its replacement
   std::vector<Made> made;

@@ -1,9 +1,9 @@
 // Applies SentencePiece's precompiled normalization (charsmap): a table of texts and their replacements.
 //
-// It consists of a u32 with the size of the trie, the trie (a double array of u32 units), and the replacements, each
-// with a final NUL. A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset
-// to its children (times 256 if bit 9 is set). The value is the offset of the replacement; it is in bits 0-30 of the
-// unit at the node's offset.
+// It consists of a u32 with the size of the trie in bytes, the trie (a double array of u32 units), and the
+// replacements, each with a final NUL. The unit of a node has its label in bits 0-7; bit 8 is set if the node has a
+// value; bits 10-30 are an offset (times 256 if bit 9 is set). The node's place XOR this offset is its base. The child
+// for a byte is at base XOR byte. The unit at the base has the value in bits 0-30: the offset of the replacement.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class CharsMap {
   std::optional<Match> find_longest(std::string_view text) const;
 
   // Replaces as Hugging Face's library does: a grapheme of less than 6 bytes becomes the replacement of its shortest
-  // prefix that has one. If it is longer, or no prefix has one, each of its characters is replaced in this way.
+  // prefix that has a replacement. If the grapheme is longer, or has no such prefix, each of its characters is replaced
+  // by the same rule.
   std::string apply_to_graphemes(std::string_view text) const;
   // Hugging Face's library assigns each byte of a result to a character of the text. Returns how many bytes at the
   // front of apply_to_graphemes() belong to the first `front` bytes of the text.

@@ -241,7 +241,8 @@ class ByteLevel final : public WholeTokens {
   bool begun_ = false;
 };
 
-// Decodes `replacement` (U+2581) to a space. Drops it in the first token if encoding puts one in front.
+// Decodes `replacement` (by default U+2581) to a space. In the first token, drops it if encoding puts a space in front
+// of texts.
 class Metaspace final : public WholeTokens {
  public:
   struct Options {
@@ -382,7 +383,7 @@ class Ctc final : public WholeTokens {
   std::optional<std::string> last_;
 };
 
-// Puts a space between tokens.
+// Puts a space between tokens, as Hugging Face's library does for files without a decoder.
 class SpaceBetween final : public WholeTokens {
  public:
   using Options = None;
@@ -394,7 +395,7 @@ class SpaceBetween final : public WholeTokens {
   }
 };
 
-// Runs several steps in order.
+// Runs the steps of a Sequence in order.
 class Chain final : public DecodeSink {
  public:
   Chain(const std::vector<Decoder>& steps, DecodeSink& next) : first_(&next) {

@@ -29,7 +29,7 @@ void count_step(const Fields& fields, std::size_t& steps);
 // Holds a text or a regular expression, {"String": "..."} or {"Regex": "..."}.
 class Pattern {
  public:
-  // Throws invalid_file for other fields.
+  // Reads the field `key`: a text, or an object as above. Throws invalid_file if it is neither.
   static Pattern read(const Fields& fields, std::string_view key);
   static Pattern compile(std::string_view expression, const std::string& where) {
     return Pattern(Regex(expression, where));

@@ -123,8 +123,8 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
                                                                                 : joined));
 }
 
-// Returns true if the merge of this rank is the pair. Requires: both make the same token. So without a prefix, equal
-// lengths suffice.
+// Returns true if the merge of this rank is the pair. Requires: the merge and the pair make the same token. So without
+// a prefix, it suffices to compare the lengths of the left texts.
 bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
   const auto [first, second] = vocabulary_.merges[rank];
   return first.size() == left.size() && (prefix_.empty() || second == right);
@@ -148,8 +148,8 @@ bool Merges::is_byte(std::string_view text) const {
   return text.size() == kBytePiece && parse_byte_piece(text) && ids_.find(text);
 }
 
-// Returns the token that a merge makes. Most files list tokens in the order of their merges, so it first looks at
-// `last`, the token of the previous merge, and at the token after that.
+// Returns the token that a merge makes, or kNoToken. Looks first at `last`, the token of the previous merge, and at the
+// next id, because most files list tokens in the order of their merges.
 TokenId Merges::find_merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];

@@ -30,7 +30,7 @@ class MergeTable {
   // Adds a pair; drops all others first if there are too many. Requires: the pair is unknown.
   void add(TokenId left, TokenId right, Merge merge);
 
-  // Prefetches the memory for find().
+  // Hides the cache miss of a later find() of this pair.
   void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(make_key(left, right)) & mask_]); }
 
   // Returns null if the pair is unknown. The result is valid until the next add().

@@ -41,8 +41,8 @@ struct ModelContext {
   const TokenIndex& ids;  // the tokens of the model
 };
 
-// Indexes all tokens of a pipeline except those in the model's field "added_only", which only the added tokens list.
-// Throws invalid_file unless this field is a list of ids. Requires: the vocabulary outlives the index.
+// Indexes all tokens of a vocabulary except those in the model's field "added_only": tokens that only "added_tokens"
+// lists. Throws invalid_file if this field is not a list of ids. Requires: the vocabulary outlives the index.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Makes the model of the field "type"; models.cpp has a row for each type. Throws invalid_file and unsupported.
@@ -101,7 +101,8 @@ class TokenScheme {
   SpecialAround around_;
 };
 
-// Throws unsupported if the vocabulary names a normalizer whose rules it does not have.
+// Throws unsupported if the vocabulary names a normalizer other than "identity". Requires: the vocabulary does not have
+// the normalizer's rules.
 void check_normalizer_has_rules(const Vocabulary& vocabulary);
 
 // Caches the tokens of recent pieces. Its memory is bounded: a new word replaces the one in its slot, and a full cache

@@ -127,7 +127,7 @@ class Bert final : public Normalizer {
     return result;
   }
 
-  // Puts spaces around ideographs.
+  // Puts a space on each side of an ideograph, so that each becomes a word.
   static std::string separate_ideographs(std::string_view text) {
     std::string result;
     result.reserve(text.size());

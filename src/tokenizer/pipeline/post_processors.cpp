@@ -29,8 +29,8 @@ void add_around(SpecialAround& around, const std::vector<TokenId>& before, const
   around.after.insert(around.after.end(), after.begin(), after.end());
 }
 
-// Reads a template. The field "single" lists the parts of the result: special tokens, and Sequence A for the text's
-// own.
+// Reads a template. The field "single" lists the parts of the result: special tokens, and Sequence A for the text's own
+// tokens.
 void add_template(const Fields& fields, const Context& context, SpecialAround& around) {
   std::vector<TokenId> before;
   std::vector<TokenId> after;

@@ -102,7 +102,7 @@ class Joiner {
   bool matched_ = false;   // true if the last run was a match
 };
 
-// Cuts at the matches of a pattern.
+// Cuts at the matches of a pattern. With `invert`, the texts between the matches count as matches.
 class PatternCutter final : public Cutter {
  public:
   PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next)
@@ -158,7 +158,7 @@ PreTokenizer make_character_split(IsKind is_kind, Behavior behavior) {
   return [is_kind, behavior](PieceSink& next) { return std::make_unique<CharacterCutter>(is_kind, behavior, next); };
 }
 
-// Runs several steps in order.
+// Runs the steps of a Sequence, or of BertPreTokenizer, in order.
 class Chain final : public Cutter {
  public:
   Chain(const std::vector<PreTokenizer>& steps, PieceSink& next) : first_(&next) {

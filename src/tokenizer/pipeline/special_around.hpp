@@ -33,8 +33,8 @@ SpecialAround find_usual_special_around(const Vocabulary& vocabulary);
 // tokens.
 Attributes make_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
-// Sets whether BOS goes in front of texts and EOS after them, if the vocabulary has them. Stores only differences from
-// the default.
+// Sets whether BOS goes in front of texts, and EOS after them. Ignores a token that the vocabulary lacks. Stores a
+// post-processor only if the tokens differ from find_usual_special_around().
 void set_special_around(Vocabulary& vocabulary, bool bos, bool eos);
 
 }  // namespace poise

@@ -54,8 +54,8 @@ class DecodeSink {
   virtual void finish() = 0;
 };
 
-// Makes the sink that decodes one text and passes the result to `next`. It is empty if there is no decoder. Requires:
-// this and `next` outlive the result.
+// Makes a sink that decodes texts and passes the results to `next`. The function is empty if there is no decoder.
+// Requires: this function and `next` outlive the sink.
 using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
 // Makes the decoder of the field "type"; decoders.cpp has a row for each type. Throws invalid_file and unsupported.
@@ -68,7 +68,7 @@ Decoder make_space_decoder();
 // Face's library, a piece that begins with such a byte counts as the beginning of the text.
 struct FrontedText {
   std::string text;
-  std::size_t front = 0;  // bytes, counted as that library counts what its normalizers add and remove
+  std::size_t front = 0;  // in bytes; added and removed characters count as in that library
 };
 
 // Changes a text before it is cut.
@@ -114,18 +114,18 @@ class Cutter : public PieceSink {
   virtual void start_time_limit(std::size_t /*bytes*/) {}
 };
 
-// Makes the cutter that passes its pieces to `next`. It is empty if there is no pre-tokenizer. Requires: this and
-// `next` outlive the result.
+// Makes the cutter that passes its pieces to `next`. The function is empty if there is no pre-tokenizer. Requires: this
+// function and `next` outlive the cutter.
 using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
-// Makes the pre-tokenizer of the field "type", which is in a table of pre_tokenizers.cpp. Throws invalid_file and
+// Makes the pre-tokenizer of the field "type"; pre_tokenizers.cpp has a row for each type. Throws invalid_file and
 // unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
-// Makes a vocabulary for a model whose embedding has fewer rows than the vocabulary has tokens. It keeps the tokens
-// with ids below `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need other
-// tokens. So encoding never returns ids of `rows` and above. Returns the same vocabulary if it has at most `rows`
-// tokens. Throws what find_special_around() throws.
+// Makes a vocabulary for a model whose embedding has fewer rows than the vocabulary has tokens. Keeps the tokens with
+// ids below `rows`. Removes the others also from the added tokens, the special ids and the tokens around texts, and
+// removes merges that use or make them. So encoding never returns ids of `rows` and above. Returns the same vocabulary
+// if it has at most `rows` tokens. Throws what find_special_around() throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

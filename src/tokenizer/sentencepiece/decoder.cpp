@@ -1,8 +1,7 @@
-// Implements SentencePiece's decoding, for all of its algorithms. A denormalizer, if there is one, then changes the
-// text.
+// Implements SentencePiece's decoding, for all of its algorithms.
 //
 // Byte tokens become bytes, and each invalid byte becomes U+FFFD. U+2581 becomes a space. The decoder drops the space
-// that encoding puts in front.
+// that encoding puts in front. A denormalizer, if the vocabulary has one, then changes the text.
 #include "tokenizer/sentencepiece/encoder.hpp"
 
 #include <algorithm>
@@ -43,9 +42,8 @@ class SentencePieceDecoder final : public TextDecoder {
     if (display == TokenDisplay::invisible) {
       if (special_ == SpecialTokens::shown) {
         text += vocabulary_.text(id);
-        any_text_ =
-            any_text_ ||
-            !vocabulary_.pipeline.empty();  // encoding finds added tokens, and adds a space to the run after each
+        // In vocabularies with a pipeline, the piece after a shown token keeps its space, as in Hugging Face's library.
+        any_text_ = any_text_ || !vocabulary_.pipeline.empty();
       }
       return;
     }
@@ -66,7 +64,7 @@ class SentencePieceDecoder final : public TextDecoder {
 
  private:
   // Appends a piece. The first piece loses the space in front that encode() adds. If encoding removes superfluous
-  // spaces, each piece loses a leading space, up to and with the first piece that has other text.
+  // spaces, each piece loses a leading space, up to and including the first piece that has other text.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {
@@ -96,7 +94,7 @@ class SentencePieceDecoder final : public TextDecoder {
   std::string bytes_;         // the bytes of an incomplete character
   bool any_text_ = false;     // true if some text has been decoded
   bool at_start_ = true;      // true if the next token may lose its leading space
-  bool space_taken_ = false;  // true if the last token has lost its leading space
+  bool space_taken_ = false;  // true if a piece has lost its leading space, and no other piece may lose one
 };
 
 // Changes the result of another decoder as a whole, because the replacement of a text may depend on the text after it.
@@ -122,13 +120,14 @@ class DenormalizingDecoder final : public TextDecoder {
 
 std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabulary) {
   std::vector<TokenDisplay> displays = find_token_displays(vocabulary);
-  // The unknown token decodes as other added tokens do if the file lists it among them: to its text, or to no text if
-  // it is special.
+  // If the file lists the unknown token as an added token, it decodes to its text; if it is listed as special, only
+  // where special tokens are shown.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
     TokenDisplay& display = displays[static_cast<std::size_t>(token.id)];
     if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
   }
-  // SentencePiece decodes ids through their text, and finds control, unknown and byte tokens first.
+  // SentencePiece decodes an id by a search for its text, which finds control, unknown and byte tokens first. So a
+  // normal token with the text of such a token decodes like it.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (displays[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));

@@ -1,8 +1,8 @@
 // Implements the part of the encoding that SentencePiece's algorithms share:
 //
-//   1. Normalize (normalizer.hpp): replace texts of the charsmap, the longest prefix first, malformed bytes by U+FFFD
-//      and spaces by U+2581. If the vocabulary asks for it, put one more U+2581 in front, or remove superfluous spaces.
-//      User-defined tokens stay as they are.
+//   1. Normalize (normalizer.hpp). The charsmap replaces texts, at each place the longest that it has. Malformed bytes
+//      become U+FFFD, and spaces become U+2581. The vocabulary may ask to remove superfluous spaces, and to add one
+//      U+2581 in front. User-defined tokens stay as they are.
 //   2. Cut the text into pieces. The derived classes do this.
 //   3. A piece becomes its token, or else the tokens of its bytes. A run of other pieces becomes one unknown token.
 //
@@ -33,7 +33,8 @@ class SentencePieceEncoder : public TokenScheme {
   // token.
   explicit SentencePieceEncoder(const Vocabulary& vocabulary);
 
-  // Throws unsupported for a normalizer that the vocabulary only names, and for text that has no tokens.
+  // Throws unsupported if the vocabulary names a normalizer without its rules, and for text that its tokens cannot
+  // represent.
   std::vector<TokenId> encode(std::string_view text) const final;
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const final;
   std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const final;
@@ -43,8 +44,8 @@ class SentencePieceEncoder : public TokenScheme {
   class Output {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
-    // Adds a piece. Throws unsupported if it is not a token and the vocabulary has neither bytes nor an unknown token.
-    // For an unknown piece, `id` is -1 or the unknown token.
+    // Adds a piece, which has the token `id`; an unknown piece has the vocabulary's unk_id, perhaps -1. Throws
+    // unsupported for an unknown piece if the vocabulary has neither the tokens of its bytes nor an unknown token.
     void add(std::string_view piece, TokenId id);
     // Adds a token that was found in the text.
     void add_token(TokenId id) {
@@ -70,8 +71,8 @@ class SentencePieceEncoder : public TokenScheme {
   std::size_t longest_piece() const { return longest_piece_; }  // in bytes
   const PrefixTrie& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
-  // Finds a piece as SentencePiece does: names of control, unknown and byte tokens take precedence. Returns the unknown
-  // token for other pieces.
+  // Returns the token with the text `piece`, or unk_id if there is none. As in SentencePiece, control, unknown and byte
+  // tokens take precedence over other tokens with the same text.
   TokenId find_piece(std::string_view piece) const;
 
  private:
@@ -83,11 +84,11 @@ class SentencePieceEncoder : public TokenScheme {
   std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;
   TokenIndex pieces_;
-  TokenIndex reserved_;  // control, unknown and byte tokens, whose names take precedence
+  TokenIndex reserved_;  // control, unknown and byte tokens, which take precedence over `pieces_`
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
-  std::vector<AddedToken> spelled_;  // added_, and also control tokens, whose texts are in chat templates
+  std::vector<AddedToken> spelled_;  // added_, and control and unknown tokens, whose texts chat templates use
   AddedTokenFinder spelled_finder_;
   PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;

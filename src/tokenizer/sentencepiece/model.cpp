@@ -49,7 +49,8 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// Returns true for types whose pieces SentencePiece looks up first: a normal piece may have the same text.
+// Returns true for the types whose pieces SentencePiece keeps in a table of their own. A piece of another type may have
+// the same text.
 bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }

@@ -6,11 +6,11 @@
 //   SentencePiece  1 piece (text)   2 score (float)   3 type (1 normal, 2 unknown, 3 control, 4 user_defined, 5 unused,
 //                  6 byte)
 //   TrainerSpec    3 model_type (1 unigram, 2 bpe)   24 treat_whitespace_as_suffix   35 byte_fallback   45 unk_piece
-//                  46 bos_piece   47 eos_piece   48 pad_piece   (written, too: 4 vocab_size, 40 to 43 the ids of these)
+//                  46 bos_piece   47 eos_piece   48 pad_piece   (only written: 4 vocab_size, 40 to 43 the ids of these)
 //   NormalizerSpec 1 name   2 precompiled_charsmap   3 add_dummy_prefix   4 remove_extra_whitespaces
 //                  5 escape_whitespaces
 //
-// It skips other fields. The id of a token is the position of its piece.
+// Poise skips other fields. The id of a token is the position of its piece.
 #pragma once
 
 #include <string>
@@ -25,13 +25,13 @@ namespace poise {
 // and otherwise the name that the file gives to it, or "precompiled".
 //
 // Throws invalid_file, naming the field and its offset, where SentencePiece rejects the file, too (for example without
-// an unknown piece, with an empty or repeated piece, or without a byte piece); unsupported for word and character
-// models.
+// an unknown piece, with an empty or repeated piece, or with byte_fallback but not all 256 byte pieces); unsupported
+// for word and character models.
 Vocabulary read_sentencepiece(const Source& source);
 
-// Returns the file of a vocabulary, with its normalizer and denormalizer. SentencePiece rejects the file where
-// read_sentencepiece() does. Throws what read_normalizer_rules() throws. Requires: the vocabulary's kind is one of
-// SentencePiece's.
+// Returns a tokenizer.model with the vocabulary, its normalizer and denormalizer. Does not check that SentencePiece
+// accepts the file; read_sentencepiece() does. Throws what read_normalizer_rules() throws. Requires: the vocabulary's
+// kind is one of SentencePiece's.
 std::string format_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -98,7 +98,7 @@ SentencePieceNormalizer::Chunk SentencePieceNormalizer::find_first_chunk(std::st
 
 bool SentencePieceNormalizer::needs_added_space(std::string_view text, bool first, bool removed) const {
   if (!rules_.add_dummy_prefix || !rules_.prepend_first) return rules_.add_dummy_prefix;
-  if (removed) return true;  // one of the spaces stays
+  if (removed) return true;  // the added space replaces the removed ones
   const std::string_view start = find_first_chunk(text).text;
   return first && !start.starts_with(' ') && !start.starts_with(kSpaceSymbol);
 }

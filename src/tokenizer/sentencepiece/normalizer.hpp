@@ -35,8 +35,9 @@ struct NormalizerRules {
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
 
-// Each function reads rules of a vocabulary. Throws unsupported if the normalizer is not SentencePiece's, and
-// invalid_file for invalid base64 and wrong types.
+// These functions return the rules of the vocabulary's normalizer and denormalizer; std::nullopt: it has no
+// denormalizer. They throw unsupported if the type is not "Precompiled", and invalid_file for invalid base64 and wrong
+// types of fields.
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 

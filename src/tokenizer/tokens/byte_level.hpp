@@ -1,5 +1,5 @@
-// GPT-2's alphabet writes each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves;
-// the others become U+0100 and up, in order.
+// GPT-2's alphabet writes each byte as a visible character. Bytes of visible Latin-1 characters stand for themselves;
+// the others, such as the space, become U+0100 and up, in order.
 #pragma once
 
 #include <cstddef>

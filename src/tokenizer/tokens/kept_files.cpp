@@ -69,8 +69,8 @@ class KeptFiles {
  private:
   void add(std::string_view name, std::string text) { files_.push_back({std::string(name), std::move(text)}); }
 
-  // Returns the text of the kept file if it has the same keys and values as `config_`, else a new text. Ignores its
-  // template if the kept files of templates are used.
+  // Returns the text of the kept tokenizer_config.json if it has the same keys and values as `config_`, else a new
+  // text. The comparison leaves out the chat template if the kept template files have it.
   std::string make_config_text() const {
     const std::string* text = vocabulary_.files.get_if<std::string>(kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : parse_object(*text, kTokenizerConfig);
@@ -79,10 +79,12 @@ class KeptFiles {
     return is_same ? *text : to_json(config_, 2) + "\n";
   }
 
-  // Returns special_tokens_map.json without tokens that have changed.
+  // Returns special_tokens_map.json without special tokens (kNamedTokens) that contradict the vocabulary. Keeps those
+  // that tokenizer_config.json names, too, because that file takes precedence.
   std::string make_special_map(const std::string& text) const {
     const auto map = parse_object(text, kSpecialTokensMap);
-    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // Poise does not read ids of tokens from it
+    // Poise reads special ids from this file only for pipelines.
+    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;
     Attributes left = *map;
     for (const NamedToken& named : kNamedTokens) {
       const std::string* token = find_named_text(*map, named.key);

@@ -21,10 +21,10 @@ struct TokenizerFile {
   std::string bytes;
 };
 
-// Returns true for "additional_chat_templates/NAME.jinja".
+// Returns true for "additional_chat_templates/NAME.jinja" if NAME is safe as a file name.
 bool is_additional_template(std::string_view name);
 
-// Returns a sentence that explains why these are not valid Vocabulary::files, whose names become paths; empty if they
+// Returns a message that explains why these are not valid Vocabulary::files, whose names become paths; empty if they
 // are valid.
 std::string find_problem_with_files(const Attributes& files);
 

@@ -75,8 +75,8 @@ void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& s
   tokens.merge(older);
 }
 
-// Returns the type of a listed token, whose type was `before`. BOS, the unknown token and similar ones keep their
-// types. A byte token does not, because another text names no byte.
+// Returns the type of a listed token; `before` is the type that its id had. Control tokens and the unknown token keep
+// their types. A byte token does not, because its new text does not stand for a byte.
 TokenType choose_listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
@@ -85,7 +85,7 @@ TokenType choose_listed_type(const Value& token, TokenType before) {
   return special != nullptr && *special ? TokenType::control : TokenType::user_defined;
 }
 
-// Returns the vocabulary with the texts of `tokens`, which are by id, and with the score and type of listed tokens.
+// Returns the vocabulary with the texts, scores and types of the listed `tokens` at their ids, which are the keys.
 Vocabulary rename_tokens(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
   Vocabulary result(vocabulary.settings());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {

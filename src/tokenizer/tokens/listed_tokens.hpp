@@ -1,5 +1,6 @@
-// Reads tokens that files other than the vocabulary list: tokenizer_config.json ("added_tokens_decoder") and
-// added_tokens.json of older directories. tokenizer_config.json and special_tokens_map.json also name the special ones.
+// Reads the tokens that are listed outside of the vocabulary's file: in tokenizer_config.json ("added_tokens_decoder")
+// and in added_tokens.json of older directories. tokenizer_config.json and special_tokens_map.json also name the
+// special tokens.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ struct JsonFile {
 const std::string* find_named_text(const Value& value);
 const std::string* find_named_text(const Attributes& config, std::string_view key);
 
-// Describes a key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in
+// Describes a special token: the key of its text in tokenizer_config.json, the field with its id, and its usual text in
 // tokenizer.model.
 struct NamedToken {
   const char* key;

@@ -56,7 +56,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     double priority;
     std::size_t left;
     std::size_t right;
-    std::size_t bytes;  // the bytes of both; if their sum differs now, one of them has merged since
+    std::size_t bytes;  // the size of both; if it differs when the pair is next, one of them has merged since
 
     bool operator<(const Pair& other) const {
       return priority < other.priority || (priority == other.priority && left > other.left);

@@ -21,7 +21,7 @@ bool TokenBoundaries::is_spelled_in_bytes(std::string_view token) {
 void TokenBoundaries::add_bytes(std::string_view token) {
   if (!byte_level::decode(token, bytes_)) return;
   const std::string_view text = bytes_;
-  std::size_t begin = 0;  // where the character begins
+  std::size_t begin = 0;  // where the character in front of `at` begins
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
     if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
@@ -46,7 +46,8 @@ bool TokenBoundaries::is_spanned(std::string_view left, std::string_view right) 
   const Part whole_left = make_part(left);
   const Part whole_right = make_part(right);
   if (has_pair(whole_left, whole_right)) return true;
-  // `lefts` and `rights` are the parts of these characters with which tokens begin or end. Most characters have few.
+  // `lefts` has the left character and those of its ends with which tokens begin. `rights` has the right character and
+  // those of its beginnings with which tokens end. Most characters have few such parts.
   std::array<Part, 4> lefts{whole_left};
   std::array<Part, 4> rights{whole_right};
   std::size_t left_count = 1;

@@ -25,7 +25,8 @@ class TokenBoundaries {
   // Returns true when all characters of a token are in the alphabet of bytes.
   static bool is_spelled_in_bytes(std::string_view token);
 
-  // Adds a token. Ignores tokens of invalid UTF-8 or outside the alphabet, because no text can contain them.
+  // Adds a token. With Unit::characters, ignores invalid UTF-8, because it does not consist of whole characters. With
+  // Unit::bytes, ignores a token with characters outside the alphabet, because no text with such characters is cut.
   void add(std::string_view token) { unit_ == Unit::bytes ? add_bytes(token) : add_characters(token); }
 
   // Calls visit(run) for the runs of a text, from front to back. With Unit::bytes, a text is one run if it has

@@ -18,7 +18,7 @@
 
 namespace poise {
 
-// Finds all tokens of a vocabulary by their text. It copies no text, so that copies of the vocabulary share it.
+// Finds all tokens of a vocabulary by their texts. It stores no text, so copies of the vocabulary share one index.
 class TokenTexts {
  public:
   explicit TokenTexts(const Vocabulary& vocabulary);
@@ -34,7 +34,8 @@ class TokenTexts {
   // Finds many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Finds tokens by the hashes of their texts, in half the time of find_many(). One id in a billion is wrong.
+  // Finds tokens by the hashes of their texts, in half the time of find_many(). The id of a text is wrong with a
+  // probability of about (number of tokens) / 2^32.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
   // Holds a token whose text an earlier token has, and the first token with that text.

@@ -64,12 +64,12 @@ Attributes read_generation_config(const Model& model) {
   return map != nullptr ? *map : read_kept_object(model.attributes, kGenerationConfig);
 }
 
-// transformers samples only if do_sample is true.
 Attributes make_generation_config(const Attributes& attributes) {
   Attributes generation;
   for (const SamplingKey& row : kSamplingKeys) {
     const Value* value = attributes.find(std::string(kSamplingPrefix).append(row.gguf));
     if (value == nullptr) continue;
+    // transformers samples only if do_sample is true.
     if (generation.empty()) generation.set("do_sample", true);
     generation.set(std::string(row.config), *value);
   }

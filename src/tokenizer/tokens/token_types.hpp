@@ -28,8 +28,8 @@ std::int32_t find_token_type_number(TokenType type);
 // unchanged.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
-// Returns a token's type as ALT stores it. If its id is that of BOS, EOS or padding, it has this type (the first, if it
-// is several of them), whatever its own type is, unless it is a byte token or the unknown token.
+// Returns a token's type as ALT stores it. Byte tokens and the unknown token keep their types. Another token has the
+// type bos, eos or pad if its id is bos_id, eos_id or pad_id (checked in this order), and otherwise keeps its type.
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
 // Returns the same tokens with the types that `type_of` returns for their ids.
@@ -53,10 +53,10 @@ Attributes read_generation_config(const Model& model);
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
-// Lists how a token appears in text, by its type.
+// Lists the ways in which tokens appear in decoded text.
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
-// Returns the display of each token. Throws invalid_file for a byte token whose text names no byte.
+// Returns the display of each token. Throws invalid_file for a byte token unless its text is "<0x00>" to "<0xFF>".
 std::vector<TokenDisplay> find_token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -30,7 +30,7 @@ bool is_inert(char32_t code, Form form) {
          is_between(code, 0x3001, 0x3029) || is_between(code, 0x3030, 0x3096) ||
          is_between(code, 0x309B, 0x30FF) ||  // punctuation and kana
          is_between(code, 0xAC00, 0xD7A3) ||  // Hangul
-         is_between(code, 0xFF01, 0xFF5E);    // wide forms
+         is_between(code, 0xFF01, 0xFF5E);    // fullwidth forms
 }
 
 class Normalizer {

@@ -1,4 +1,5 @@
-// Finds properties of characters, and computes normal forms. Texts here are well-formed UTF-8.
+// Finds properties of characters, and computes normal forms. Only make_well_formed() and append_lossy() take malformed
+// UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +47,7 @@ bool is_punctuation(char32_t code);        // category P
 bool is_mark(char32_t code);               // category M
 bool is_nonspacing_mark(char32_t code);    // category Mn
 bool is_control_or_format(char32_t code);  // categories Cc, Cf, Co
-bool is_word(char32_t code);               // a letter, mark, decimal number, connector or joiner: \w
+bool is_word(char32_t code);               // an alphabetic character, mark, decimal digit, connector or joiner: \w
 bool is_ideograph(char32_t code);          // true for the blocks that BERT counts as Chinese
 
 // Returns the lower case of each character, independent of its neighbours.
