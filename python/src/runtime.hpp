@@ -68,7 +68,8 @@ using Prompt = std::variant<std::string, Tokens>;
 // Converts a str or token ids. Throws what encode_utf8() and parse_token_ids() throw.
 Prompt parse_prompt(py::handle given);
 
-// Each function converts a dict that has all options of its list in poise/_types.py. Throws TypeError and bad_argument.
+// Each function converts a dict that has every option of the class of that name in poise/_types.py. Throws TypeError
+// and bad_argument.
 GenerateOptions parse_generate_options(const py::dict& given);
 SessionOptions parse_session_options(const py::dict& given);
 // Converts the index of a layer of hidden states to an index from 0: -1 is the last layer, -2 the one before it. Throws

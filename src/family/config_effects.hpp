@@ -14,8 +14,8 @@ namespace poise {
 // whole configuration.
 std::vector<std::string> list_ignored_effects(const Model& model);
 
-// Returns such sentences for keys that Config does not have, even if the family implements them: a format that stores
-// only Config would lose them.
+// Returns a sentence, as list_ignored_effects() does, for each key that changes the computation and that Config lacks,
+// even if the family implements the key. A format that stores only Config would lose these keys.
 std::vector<std::string> list_effects_outside_config(const Model& model);
 
 // Returns a sentence if the nested text model has another type than the family's.

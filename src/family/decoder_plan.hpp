@@ -57,9 +57,10 @@ struct ExpertsPlan {
   std::size_t used = 0;  // how many experts a token uses: those with the best scores
   Linear router;
   bool normalized = true;  // the weights of the used experts sum to one
-  // If the experts are separate, expert 7 has the modules LIST.7.GATE, ..., with or without biases. If they are
-  // stacked, all experts have LIST.GATE, with the outputs of gate and up interleaved, LIST.DOWN, and biases
-  // LIST.GATE_bias, LIST.DOWN_bias.
+  // LIST, GATE, UP and DOWN are the fields below. If the experts are separate, expert 7 has the modules LIST.7.GATE,
+  // LIST.7.UP and LIST.7.DOWN. If they are stacked, one tensor LIST.GATE holds the gate and up matrices of all experts,
+  // with their outputs interleaved, and LIST.DOWN holds all down matrices. Their biases are LIST.GATE_bias and
+  // LIST.DOWN_bias.
   ExpertsStored stored = ExpertsStored::separate;
   bool bias = false;
   std::string_view list;

@@ -174,7 +174,7 @@ struct Format {
   // conversion adds values as they are.
   Value (*make_attribute)(const Model& model, const std::string& key, const Value& given) = nullptr;
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
-  // allow. Null: its files have no attributes.
+  // allow. Null: Poise does not edit files of the format.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
   // Returns a file's metadata, in order. Null: the format has no keys of its own. Throws unsupported if they take too
   // much memory.

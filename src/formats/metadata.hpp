@@ -1,6 +1,7 @@
-// Stores a model's card, configuration and vocabulary as text, in formats with text attributes only.
+// Stores a model's card, configuration and vocabulary in three attributes, for formats that have no other place for
+// them. Converts other attributes to text, for formats whose attributes are texts.
 //
-// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary"
+// The three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary"
 // (docs/formats/ztensor.md).
 #pragma once
 

@@ -95,7 +95,7 @@ class State {
       if (number == nullptr) fail("shape: expected an array of integers");
       shape.push_back(*number);
     }
-    if (!element_count(shape)) fail(fmt::format("shape: {} overflows", to_string(shape)));
+    if (!element_count(shape)) fail(fmt::format("shape: {} overflows 64 bits", to_string(shape)));
     return shape;
   }
 
@@ -180,7 +180,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
     maxima->read(first * sizeof(float), std::as_writable_bytes(out));
     for (float& scale : out) scale /= kLargest;
   };
-  return make_signed_rows(matrix, weight, make_computed_f32(weight.shape[0], divide));
+  return make_row_scaled_i8(matrix, weight, make_computed_f32(weight.shape[0], divide));
 }
 
 // Returns a warning if quant_map differs from bitsandbytes' own table for nf4 or fp4. bitsandbytes decodes with its own

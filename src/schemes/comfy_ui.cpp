@@ -57,7 +57,7 @@ Tensor fold_int8(const MatrixParts& matrix) {
   BlobPtr numbers = cast_to_f32(scales);
   if (is_one)
     numbers = repeat_blocks(std::move(numbers), DType::f32, {.rows = 1, .columns = 1, .down = rows}, {rows, 1});
-  return make_signed_rows(matrix, weight, std::move(numbers));
+  return make_row_scaled_i8(matrix, weight, std::move(numbers));
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {

@@ -345,7 +345,7 @@ std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key
   return sides;
 }
 
-Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales) {
+Tensor make_row_scaled_i8(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales) {
   return make_group_tensor(matrix, {.shape = codes.shape,
                                     .bits = 8,
                                     .group_size = codes.shape[1],

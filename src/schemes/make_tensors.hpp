@@ -185,9 +185,9 @@ BlobPtr make_group_index(const MatrixParts& matrix, std::string_view ending, std
 // invalid_file (without path), which names `key`, for null and for other values.
 std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key);
 
-// Makes a tensor from a matrix of signed codes of one byte, with a scale for each row; `scales` are float32. Requires:
-// a dense matrix of i8.
-Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales);
+// Makes a tensor of groups from a matrix of signed codes of one byte, with a scale for each row; `scales` are float32.
+// Requires: a dense matrix of i8.
+Tensor make_row_scaled_i8(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales);
 
 // Adds 128 to signed codes of one byte, which makes them unsigned. Requires: a dense matrix of i8.
 BlobPtr remove_sign(const Tensor& codes);

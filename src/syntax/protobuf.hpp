@@ -51,8 +51,8 @@ class Message {
   std::string_view read_text(std::string_view field);
   // Returns where the bytes of a text, bytes or packed field are.
   Place read_place(std::string_view field);
-  // Returns where the numbers of a repeated field are. The current field has all of them (packed, wire type 2) or a
-  // single one, of wire type `wire`, whose bytes are those of a packed field of one.
+  // Returns where the numbers of a repeated field are. A packed field (wire type 2) has all of them. Another field has
+  // a single number, of wire type `wire`; its bytes are the same as in a packed field.
   Place read_packed(std::string_view field, Wire wire);
   // Calls visit(value) for the integers of a repeated field, packed or one by one.
   void visit_integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);

@@ -49,8 +49,8 @@ struct GroupScheme {
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path), which names tensor and attribute, if
-// an attribute is invalid or does not fit the shape. Messages name the part with the codes as the version `words` does.
-// With zt2 and a group_size of 0, the size of the part scales decides which codes share a scale.
+// an attribute is invalid or does not fit the shape. Messages call the part with the codes by its name in the version
+// `words`: packed_weight or data. In zTensor 2, a group_size of 0 has two meanings, which the number of scales decides.
 GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path), which names tensor and part, if a part is missing or unknown, or has a wrong type

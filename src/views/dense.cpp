@@ -29,7 +29,8 @@ void check_dense(const Tensor& tensor) {
   const Part& data = require_data(tensor);
   if (data.dtype == DType::unknown || !data.blob->decodable()) return;
   const auto bytes = packed_bytes(data.dtype, tensor.elements());
-  if (!bytes) fail_parts(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.type_name()));
+  if (!bytes)
+    fail_parts(tensor, fmt::format("shape {} of {} overflows 64 bits", to_string(tensor.shape), data.type_name()));
   if (*bytes != data.blob->size()) {
     fail_parts(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape),
                                    data.type_name(), *bytes, data.blob->size()));

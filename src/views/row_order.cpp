@@ -283,8 +283,8 @@ BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std:
 
 Tensor make_dense_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor))
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, describe_storage(tensor)));
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: it is stored as {}, expected floating-point numbers",
+                                                     tensor.name, describe_storage(tensor)));
   if (info(find_element_type(tensor)).bits % 8 == 0) return make_dense_tensor(tensor);
   return make_dense_float32(tensor);
 }

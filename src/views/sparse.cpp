@@ -39,7 +39,7 @@ Fault find_index_type_fault(const Part& part) {
 
 Fault find_size_fault(const Part& part, std::optional<std::uint64_t> expected) {
   if (expected == part.blob->size()) return std::nullopt;
-  if (!expected) return fmt::format("{}: its size overflows", part.role);
+  if (!expected) return fmt::format("{}: its size overflows 64 bits", part.role);
   return fmt::format("{}: expected {} bytes, found {}", part.role, *expected, part.blob->size());
 }
 
@@ -306,7 +306,7 @@ std::string describe_sparse_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
-// Returns the meaning of a part's type. All types of indices mean the same.
+// LayoutType::type_meaning: the same text for all types of indices, which mean the same; std::nullopt for values.
 std::optional<std::string> find_sparse_type_meaning(const Part& part) {
   return part.role == "values" ? std::nullopt : std::optional<std::string>("");
 }

@@ -180,7 +180,7 @@ TEST(HostileFlax, Chunks) {
                [] { return chunked(kShape, map(text("0") + chunk("ab") + text("1") + chunk("c", "bool"), 2)); },
                kInvalid, kAnywhere, "chunks: expected int8 as in the first chunk, found bool"},
           Case{"chunks hold the shape's elements", [] { return chunked(map(text("0") + "\x04", 1), kChunks); },
-               kInvalid, "inner", "chunks: expected the elements of shape [4], found 3"},
+               kInvalid, "inner", "chunks: they have 3 elements, expected those of shape [4]"},
       });
 }
 

@@ -103,7 +103,7 @@ TEST(Rows, StacksHaveACommonType) {
 TEST(Rows, TensorsWithoutNumbersHaveNoRows) {
   const Tensor bytes = make_dense("y", {2}, DType::u8, counted_bytes(2));
   EXPECT_THAT(error_of([&] { make_dense_numbers(bytes); }).message(),
-              HasSubstr("tensor y: it is stored as u8, expected numbers"));
+              HasSubstr("tensor y: it is stored as u8, expected floating-point numbers"));
 }
 
 TEST(Rows, MatricesOfAStackAreTransposed) {

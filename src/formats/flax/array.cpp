@@ -8,6 +8,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/spellings.hpp"
 #include "model/limits.hpp"
@@ -165,10 +166,10 @@ ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const Source& sourc
   }
   if (chunked.chunks.empty()) tree.fail(context, "chunks: expected at least one, found none", at);
   if (element_count(chunked.array.shape) != elements)
-    tree.fail(
-        context,
-        fmt::format("chunks: expected the elements of shape {}, found {}", to_string(chunked.array.shape), elements),
-        at);
+    tree.fail(context,
+              fmt::format("chunks: they have {}, expected those of shape {}", format_count(elements, "element"),
+                          to_string(chunked.array.shape)),
+              at);
   return chunked;
 }
 

@@ -76,8 +76,9 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
     case Change::keys: return reorder_head_rows(std::move(tensor), change, heads, RowOrder::pairs);
     case Change::plus_one:
       if (!has_float_elements(tensor))
-        throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expected the numbers of a norm, found {}",
-                                                        tensor.name, describe_storage(tensor)));
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("gguf cannot hold {}: the weights of this norm are {}, expected floating-point numbers",
+                                tensor.name, describe_storage(tensor)));
       return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && is_transposable(tensor)) return transpose_view(std::move(tensor));

@@ -97,7 +97,7 @@ class TensorAdder {
   // or place.
   std::optional<std::uint64_t> count_known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
-    if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
+    if (!elements) fail(info, fmt::format("shape {} overflows 64 bits", poise::to_string(info.shape)));
     const BlockType* type = find_numbered_block_type(info.type);
     if (type == nullptr && !find_spelled_dtype(kSpellings, info.type)) {
       require_place(info, 0);
@@ -107,7 +107,7 @@ class TensorAdder {
     if (type != nullptr && row % type->elements != 0)
       fail(info, fmt::format("rows of {} elements are not whole blocks of {} ({})", row, type->elements, type->name));
     const auto bytes = count_stored_bytes(info.type, *elements);
-    if (!bytes) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
+    if (!bytes) fail(info, fmt::format("shape {} overflows 64 bits", poise::to_string(info.shape)));
     require_place(info, *bytes);
     return bytes;
   }

@@ -13,8 +13,9 @@ PreparedFile prepare(const Model& model, const WriteOptions& options);
 // Returns why a model must not replace a directory with files of these names; empty if it may.
 std::string explain_refusal_to_replace(const MemberNames& names);
 
-// Returns the keys of a directory's JSON files, such as "config.json: hidden_size", and those in the metadata of its
-// first safetensors file. Requires: the directory has been read. Throws what reading its files throws.
+// Returns the keys of config.json, generation_config.json, tokenizer_config.json and adapter_config.json, such as
+// "config.json: hidden_size", and those in the metadata of the directory's first safetensors file. Requires: the
+// directory has been read. Throws what reading its files throws.
 std::vector<MetadataKey> list_keys(const Input& input);
 
 }  // namespace poise::huggingface

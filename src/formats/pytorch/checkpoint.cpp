@@ -349,9 +349,10 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// Returns the keys and values of an argument, in turn: of a dict, or of a list of pairs, which Python 2 stores for an
-// OrderedDict. Returns an empty list if the argument is missing; std::nullopt for other arguments, if more arguments
-// follow, and for dicts and lists that the pickle changes after the call.
+// Returns the keys and values, in turn, in argument `place` of the call `id`: a dict, or a list of pairs, which Python
+// 2 stores for an OrderedDict. Returns an empty list if the call has fewer arguments. Returns std::nullopt for other
+// arguments, for the list of a Counter, if more arguments follow, and if the pickle changes the dict, the list or a
+// pair after the call.
 std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();

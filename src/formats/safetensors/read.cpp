@@ -217,7 +217,7 @@ class HeaderParser {
     const auto elements = element_count(entry.shape);
     const ElementType& type = entry.element_type();
     const auto bytes = elements ? count_bytes(type.bits(), *elements) : std::nullopt;
-    if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
+    if (!bytes) fail(name, fmt::format("shape {} overflows 64 bits", to_string(entry.shape)));
     const std::string_view shown = type.is_known() ? to_string(type.dtype) : type.name;
     if (*bytes != end - entry.begin) {
       fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), shown,

@@ -68,7 +68,7 @@ class ModelBuilder1::Impl {
     kind_ = layout_from_name(layout_);
     tensor.attributes = std::move(object.attributes);
     const auto elements = element_count(tensor.shape);
-    if (!elements) fail(tensor, object.position, fmt::format("shape: {} overflows", to_string(tensor.shape)));
+    if (!elements) fail(tensor, object.position, fmt::format("shape: {} overflows 64 bits", to_string(tensor.shape)));
     elements_ = *elements;
     sizes_known_ = true;
     tensor.parts.reserve(object.components.size());

@@ -84,7 +84,8 @@ std::vector<double> compute_passthrough_shares(const ParameterValues& values, co
   return {values.get("scale")};
 }
 
-// Returns sin((1 - t) a) / sin(a) and sin(t a) / sin(a), where a is the angle.
+// Returns the shares of two tensors in their spherical interpolation: t is 0 at the first and 1 at the second. `cosine`
+// is that of the angle between the tensors.
 std::vector<double> compute_arc_shares(double cosine, double t) {
   const double angle = std::acos(cosine);
   return {std::sin((1 - t) * angle) / std::sin(angle), std::sin(t * angle) / std::sin(angle)};
@@ -277,32 +278,32 @@ constexpr MergeMethod kMethods[] = {
      .description = "the same, of the largest differences, where the models agree on the sign",
      .base = Base::required,
      .parameters = kTies,
-     .make_pruning = make_largest_pruning,
+     .make_pruning = make_keep_largest_pruning,
      .elects_signs = true},
     {.name = "dare_linear",
      .short_name = "dare",
      .description = "task_arithmetic with differences that are dropped at random",
      .base = Base::required,
      .parameters = kDare,
-     .make_pruning = make_random_pruning},
+     .make_pruning = make_drop_at_random_pruning},
     {.name = "dare_ties",
      .description = "the same, where the models agree on the sign",
      .base = Base::required,
      .parameters = kDare,
-     .make_pruning = make_random_pruning,
+     .make_pruning = make_drop_at_random_pruning,
      .elects_signs = true},
     {.name = "della_linear",
      .description = "task_arithmetic with small differences dropped more often than large ones",
      .base = Base::required,
      .parameters = kDella,
      .fault = find_della_fault,
-     .make_pruning = make_magnitude_pruning},
+     .make_pruning = make_drop_by_magnitude_pruning},
     {.name = "della",
      .description = "the same, where the models agree on the sign",
      .base = Base::required,
      .parameters = kDella,
      .fault = find_della_fault,
-     .make_pruning = make_magnitude_pruning,
+     .make_pruning = make_drop_by_magnitude_pruning,
      .elects_signs = true},
     {.name = "passthrough",
      .description = "the tensors of one model, or of another one for each slice",

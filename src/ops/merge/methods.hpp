@@ -205,9 +205,9 @@ BlobPtr make_task_blob(const MergeMethod& method, MergeInputs inputs, ParameterV
                        std::vector<std::uint64_t> keys);
 
 // Each function makes the pruning of a method. Rows of methods.cpp refer to these functions.
-std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input);    // TIES
-std::unique_ptr<const Pruning> make_random_pruning(const PrunedInput& input);     // DARE
-std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input);  // DELLA
+std::unique_ptr<const Pruning> make_keep_largest_pruning(const PrunedInput& input);       // TIES
+std::unique_ptr<const Pruning> make_drop_at_random_pruning(const PrunedInput& input);     // DARE
+std::unique_ptr<const Pruning> make_drop_by_magnitude_pruning(const PrunedInput& input);  // DELLA
 
 // Returns the key of the random numbers for a tensor of a model: FNV-1a, of 64 bits, over the seed and the model's
 // number as 8 bytes each, the lowest first, and the tensor's name.

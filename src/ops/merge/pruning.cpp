@@ -175,7 +175,7 @@ class DropByMagnitude final : public Pruning {
 
 }  // namespace
 
-std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_keep_largest_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   const std::uint64_t elements = input.inputs.elements();
   if (density >= 1 || elements == 0) return nullptr;
@@ -184,13 +184,13 @@ std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input) {
   return std::make_unique<KeepLargest>(selection.magnitude(), selection.find_last());
 }
 
-std::unique_ptr<const Pruning> make_random_pruning(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_drop_at_random_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   if (density >= 1) return nullptr;
   return std::make_unique<DropAtRandom>(input.key, density, input.values.get("rescale") != 0);
 }
 
-std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_drop_by_magnitude_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   const double epsilon = input.values.get("epsilon", input.model);
   if (density >= 1) return nullptr;

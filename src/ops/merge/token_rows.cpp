@@ -139,8 +139,8 @@ TokenRows::TokenRows(const MergeRecipe& recipe, const Models& models, const Mode
         notes_.push_back(fmt::format("{} has no rows for {} at the end; the result does not have them",
                                      format_path(*model),
                                      format_count(tokens - static_cast<std::size_t>(rows), "token")));
-      const auto used =
-          count_tokens_before_padding(vocabulary);  // arguments of a call have no order, and one moves the vocabulary
+      // Counted before the next call, which may move the vocabulary before it evaluates other arguments.
+      const auto used = count_tokens_before_padding(vocabulary);
       vocabulary = keep_first_tokens(std::move(vocabulary), used);
       has_other_tokens_ = vocabulary.size() != tokens;
     }

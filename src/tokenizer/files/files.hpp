@@ -78,13 +78,14 @@ Vocabulary read_tekken(const Source& source);
 //    "model": {"type": "BPE", "vocab": {token: id}, "merges": ["a b"] or [["a", "b"]], ...}}
 //
 // Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline.
-
+//
 // Special added tokens get the type control, other added ones user_defined. unk_id is the model's unknown token.
 // bos_id, eos_id and pad_id are -1, because tokenizer_config.json names these tokens. Ids that the file skips become
 // unused tokens without text.
 //
-// Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, a repeated id or text of the
-// model, an id far larger than the number of tokens, or more tokens or merges than Poise allows.
+// Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, an id or a text that "vocab"
+// has twice (Unigram's texts may repeat), an id far larger than the number of tokens, or more tokens or merges than
+// Poise allows.
 Vocabulary read_tokenizer_json(const Source& source);
 
 // Reads merges.txt: "left right" a line, the pair that merges first on top. Skips lines that begin with #version.

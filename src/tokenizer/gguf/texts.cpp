@@ -17,7 +17,7 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kDefaultTemplate = "default";
-constexpr std::string_view kConfigTemplate = "chat_template";  // the key in the JSON text
+constexpr std::string_view kConfigTemplate = "chat_template";  // the key in kGgufTokenizerConfig's JSON
 constexpr std::size_t kLongestName = 1024;
 
 bool is_named_template(std::string_view key) {

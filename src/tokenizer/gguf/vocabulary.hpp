@@ -15,12 +15,13 @@
 
 namespace poise {
 
-// Each field holds the value of the metadata key "tokenizer.ggml.NAME" with its name, except general_name
-// ("general.name") and the last three (gguf/texts.hpp). A field is empty if its key is missing.
+// A field NAME holds the value of the metadata key "tokenizer.ggml.NAME". Exceptions are general_name ("general.name"),
+// lowercase ("tokenizer.ggml.normalizer.lowercase") and the last three (gguf/texts.hpp). A field is empty if its key is
+// missing.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; used by gpt2
-  std::string general_name;  // decides which special tokens of a Phi-3 consume the white space to their right
+  std::string general_name;  // if it names a Phi-3, most special tokens consume the white space to their right
   std::vector<std::string> tokens;
   std::vector<float> scores;  // none, or one for each token
   std::vector<std::int32_t>

@@ -1,4 +1,5 @@
-// Makes the steps of a part of a pipeline from their fields: normalizers, pre-tokenizers and decoders.
+// Declares the steps of a tokenizer's pipeline (normalizers, pre-tokenizers and decoders), and makes them from their
+// fields in tokenizer.json.
 #pragma once
 
 #include <algorithm>
