@@ -1,4 +1,5 @@
 // Converts the x of several tokens to integers for panels of codes (code_panel.hpp).
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/code_panel.hpp"
@@ -34,13 +35,11 @@ HWY_INLINE void StoreStep(const void* numbers, std::size_t count, bool tiled, st
 // Rounds a step of token n of a group, and stores its integers. Returns their scale and sums.
 template <PanelIntegers kIntegers>
 HWY_INLINE RoundedStep ConvertStep(const float* x, const CodeLayout& layout, std::size_t n, std::byte* to) {
-  constexpr bool kRounded = kIntegers == PanelIntegers::rounded;
-  if (kRounded || (kIntegers == PanelIntegers::words && !layout.tiled)) {
+  if (kIntegers == PanelIntegers::words && !layout.tiled) {
     alignas(64) std::int16_t integers[kMostStep];
     const auto load = [x](std::size_t i) HWY_ATTR { return hn::LoadU(StepFloats(), x + i); };
-    const RoundedStep rounded =
-        RoundStepTo16Bits < kRounded ? kLargestRounded : kLargestWord > (load, layout.step, integers);
-    for (std::size_t i = 0; !kRounded && i < layout.step; i += 4) std::swap(integers[i + 1], integers[i + 2]);
+    const RoundedStep rounded = RoundStepTo16Bits<kLargestWord>(load, layout.step, integers);
+    for (std::size_t i = 0; i < layout.step; i += 4) std::swap(integers[i + 1], integers[i + 2]);
     StoreStep(integers, 2 * layout.step, false, n, to);
     return rounded;
   } else {
@@ -77,11 +76,43 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   }
 }
 
+// Rounds a step of `count` tokens, at most four, and stores their integers from `to` on.
+HWY_INLINE void ConvertRoundedStep(const float* x, std::size_t stride, std::size_t count, const CodeLayout& layout,
+                                   std::byte* to) {
+#if HWY_TARGET <= HWY_AVX3
+  alignas(64) std::int16_t integers[4][kMostRoundedStep] = {};
+  std::byte* const factors = to + layout.count_integer_bytes();
+  for (std::size_t n = 0; n < count; ++n) {
+    const auto load = [&](std::size_t i) HWY_ATTR { return hn::LoadU(StepFloats(), x + n * stride + i); };
+    const float scale = RoundStepTo16Bits<kLargestRounded>(load, layout.step, integers[n]).scale;
+    std::memcpy(factors + 4 * (kCodeTokens + n), &scale, 4);
+  }
+  StorePairs(integers, layout.step, reinterpret_cast<std::uint8_t*>(to), 4 * kCodeTokens);
+#endif
+}
+
+void ConvertToRounded(const InputPart& part, KernelInput::Panels& panels) {
+  constexpr std::size_t kTogether = 4;
+  const CodeLayout& layout = panels.layout;
+  const std::size_t step_bytes = layout.count_step_bytes();
+  for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
+    for (std::size_t t = part.tokens.first; t < part.tokens.last; t += kTogether) {
+      const float* from = part.x + t * part.stride + (block - part.blocks.first) * layout.block_columns();
+      std::byte* to = panels.numbers.data() + layout.find_offset(t / kCodeTokens, block, panels.tokens);
+      for (std::size_t s = 0; s < layout.count_steps(block); ++s, from += layout.step, to += step_bytes) {
+        if (t % kCodeTokens == 0) std::memset(to + layout.count_integer_bytes(), 0, 4 * kCodeTokens);  // no offsets
+        ConvertRoundedStep(from, part.stride, std::min(kTogether, part.tokens.last - t), layout,
+                           to + 4 * (t % kCodeTokens));
+      }
+    }
+  }
+}
+
 void ConvertToPanels(const InputPart& part, KernelInput::Panels& panels) {
   switch (panels.layout.integers) {
     case PanelIntegers::bytes: return ConvertSteps<PanelIntegers::bytes>(part, panels);
     case PanelIntegers::words: return ConvertSteps<PanelIntegers::words>(part, panels);
-    case PanelIntegers::rounded: return ConvertSteps<PanelIntegers::rounded>(part, panels);
+    case PanelIntegers::rounded: return ConvertToRounded(part, panels);
   }
 }
 

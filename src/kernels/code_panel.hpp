@@ -115,6 +115,33 @@ struct CodeLayout {
   }
 };
 
+// Refers to the codes, x and sums of a block of columns, which is some steps (columns that share a scale).
+struct CodeTile {
+  const std::uint8_t* codes;  // the codes of the first row
+  const float* scales;        // [steps, kCodeRows]
+  const float* mins;          // the same shape
+  const std::byte* x;         // the x of the first token
+  std::size_t steps;
+  std::size_t row_bytes;           // the bytes of a row in one step of the panel
+  std::size_t step_bytes;          // the bytes from the x of a step to that of the next
+  float* sums;                     // [tokens, kCodeRows]
+  std::size_t stride = kCodeRows;  // the distance of two tokens in `sums`
+};
+
+// Attention makes panels of numbers that are not a stored matrix. Returns true if this processor has the instructions
+// for panels of rounded numbers (AVX-512 VNNI).
+bool can_multiply_rounded_panels();
+
+// Rounds a step of a panel of kCodeRows rows. The number of row r in column i is numbers[i * stride + r]. Writes
+// `codes` as int16 [columns / 2, kCodeRows, 2], and `scales`, kCodeRows of them. The scale of a row with a number that
+// is not finite is NaN. Requires: can_multiply_rounded_panels(); columns is even, and at most kMostRoundedStep.
+void round_panel_step(const float* numbers, std::size_t columns, std::size_t stride, std::uint8_t* codes,
+                      float* scales);
+
+// Adds the products of a panel of rounded numbers and the first `tokens` of kCodeTokens tokens to `sums`. May also
+// write the sums of the other tokens. Ignores `mins`. Requires: can_multiply_rounded_panels().
+void multiply_rounded_tile(const CodeTile& tile, std::size_t tokens);
+
 // Returns how many columns share a scale in panels of a matrix, up to `most`; 0 if the matrix cannot become panels on
 // this processor.
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most);

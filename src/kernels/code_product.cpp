@@ -22,6 +22,7 @@ namespace poise::HWY_NAMESPACE {
 #if HWY_TARGET > HWY_AVX2
 
 void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInput::Panels&, float*, std::size_t) {}
+void MultiplyRoundedTile(const CodeTile&, std::size_t) {}
 
 #else
 
@@ -39,18 +40,6 @@ constexpr std::size_t kTokensAtOnce = 8;  // their sums take 16 of the 32 regist
 #else
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
-
-// Refers to the codes, x and sums of a block of columns. The block consists of steps: columns that share a scale.
-struct CodeTile {
-  const std::uint8_t* codes;  // the codes of the first row
-  const float* scales;
-  const float* mins;
-  const std::byte* x;  // the x of the first token
-  std::size_t steps;
-  std::size_t row_bytes;   // the bytes of a row in one step of the panel
-  std::size_t step_bytes;  // the bytes from the x of a step to that of the next
-  float* sums;             // [tokens, kCodeRows]
-};
 
 // Returns a vector with the four bytes at x in every lane.
 HWY_INLINE auto BroadcastFourBytes(const std::byte* x) {
@@ -212,7 +201,7 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
     const hn::Vec<Floats> scale[kTwo] = {Load(scales), Load(scales + kLanes)};
     HWY_UNROLL(8)
     for (std::size_t t = 0; t < kTokens; ++t) {
-      float* const to = tile.sums + t * kCodeRows;
+      float* const to = tile.sums + t * tile.stride;
       for (std::size_t v = 0; v < kTwo; ++v) {
         const auto sum =
             AddStep<kMins>(sums[t][v], scale[v], mins + v * kLanes, factors + 4 * t, Load(to + v * kLanes));
@@ -234,7 +223,7 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
       part.scales += v;
       part.mins += v;
       part.x += 4 * t;
-      part.sums += t * kCodeRows + v;
+      part.sums += t * tile.stride + v;
       const std::size_t rest = tokens - t;
       if (rest <= 2) {
         MultiplyCodeTile<How, kMins, 2>(part);
@@ -298,6 +287,12 @@ MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
   return ChooseByMins<InPairs<1> >(form.has_mins);
 }
 
+void MultiplyRoundedTile(const CodeTile& tile, std::size_t tokens) {
+#if POISE_HAVE_VNNI
+  MultiplyCodeGroup<InOne<true>, false>(tile, tokens);
+#endif
+}
+
 // Holds a panel, and the sums of its rows for whole groups of tokens, [tokens, kCodeRows]. Each thread has one object,
 // and reuses its memory.
 struct PanelOfCodes {
@@ -349,12 +344,19 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 
 HWY_EXPORT(MultiplyPanels);
+HWY_EXPORT(MultiplyRoundedTile);
 
 void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
                         float* y, std::size_t stride) {
   std::optional<TileScope> tiles;
   if (x.layout.tiled) tiles.emplace();
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
+}
+
+bool can_multiply_rounded_panels() { return has_vnni() && get_f16_kernels().panels.integers == PanelIntegers::rounded; }
+
+void multiply_rounded_tile(const CodeTile& tile, std::size_t tokens) {
+  HWY_DYNAMIC_DISPATCH(MultiplyRoundedTile)(tile, tokens);
 }
 
 namespace {

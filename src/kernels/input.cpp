@@ -135,6 +135,12 @@ KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidO
   numbers.assign(layout.find_offset(0, layout.blocks(), tokens), std::byte{0});
 }
 
+void KernelInput::Panels::reset(const CodeLayout& new_layout, std::size_t count) {
+  layout = new_layout;
+  tokens = count;
+  numbers.resize(std::max(numbers.size(), layout.find_offset(0, layout.blocks(), tokens)));
+}
+
 bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == make_code_layout(matrix); }
 
 KernelInput::Floats::Floats(const StoredRows& matrix, std::size_t count, bool few)

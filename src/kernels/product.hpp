@@ -175,8 +175,8 @@ class KernelInput {
       return numbers.data() + layout.find_offset(g, block, tokens);
     }
 
-    std::size_t tokens;
-    Layout layout;
+    std::size_t tokens = 0;
+    Layout layout = {};
     UninitializedBytes numbers = {};
   };
 
@@ -194,7 +194,10 @@ class KernelInput {
 
   // Holds x of many tokens as integers (PanelIntegers), for panels of codes or of rounded weights.
   struct Panels : LaidOut<CodeLayout> {
+    Panels() = default;
     Panels(const StoredRows& matrix, std::size_t tokens);
+    // Prepares for other x, and keeps the memory.
+    void reset(const CodeLayout& new_layout, std::size_t count);
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
   };

@@ -81,6 +81,43 @@ HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, st
   return {largest / kLargest, sum_of_first, sum_of_first + hn::GetLane(hn::SumOfLanes(integers, rest))};
 }
 
+#if HWY_TARGET <= HWY_AVX3
+
+// Stores a step of the integers of four rows or tokens, in which pairs of columns are `pair_bytes` apart.
+HWY_INLINE void StorePairs(const std::int16_t (&integers)[4][kMostRoundedStep], std::size_t step, std::uint8_t* to,
+                           std::size_t pair_bytes) {
+  const hn::FixedTag<std::uint32_t, 16> pairs;
+  const hn::Repartition<std::uint64_t, decltype(pairs)> wide;
+  const auto load = [&](std::size_t row, std::size_t i) HWY_ATTR {
+    return hn::LoadU(pairs, reinterpret_cast<const std::uint32_t*>(integers[row] + i));
+  };
+  for (std::size_t i = 0; i < step; i += 32) {
+    const auto a = load(0, i);
+    const auto b = load(1, i);
+    const auto c = load(2, i);
+    const auto d = load(3, i);
+    const auto low_ab = hn::BitCast(wide, hn::InterleaveLower(pairs, a, b));
+    const auto low_cd = hn::BitCast(wide, hn::InterleaveLower(pairs, c, d));
+    const auto high_ab = hn::BitCast(wide, hn::InterleaveUpper(pairs, a, b));
+    const auto high_cd = hn::BitCast(wide, hn::InterleaveUpper(pairs, c, d));
+    // InterleaveLower() and InterleaveUpper() work on 128 bits at a time, so ordered[n] has the pairs of columns n,
+    // n + 4, n + 8 and n + 12, and of each pair the four rows in turn.
+    alignas(64) std::uint8_t ordered[4][64];
+    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, low_ab, low_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[0]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, low_ab, low_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[1]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, high_ab, high_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[2]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, high_ab, high_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[3]));
+    const std::size_t count = std::min<std::size_t>(16, (step - i) / 2);
+    for (std::size_t p = 0; p < count; ++p) std::memcpy(to + (i / 2 + p) * pair_bytes, ordered[p % 4] + p / 4 * 16, 16);
+  }
+}
+
+#endif
+
 // Rounds `count` numbers, a multiple of sixteen, to integers of 7 bits and a sign in `lower`, or (kWords) of 15 bits
 // and a sign, stored as 256 * upper + lower.
 template <bool kWords>

@@ -77,39 +77,6 @@ void CopyBf16(const StoredRows& matrix, const SplitRow& row) {
 
 #if HWY_TARGET <= HWY_AVX3 && POISE_HAVE_VNNI
 
-// Stores a step of the integers of four rows in a panel, in which pairs of columns are `pair_bytes` apart.
-HWY_INLINE void StorePairs(const std::int16_t (&integers)[4][kMostRoundedStep], std::size_t step, std::uint8_t* to,
-                           std::size_t pair_bytes) {
-  const hn::FixedTag<std::uint32_t, 16> pairs;
-  const hn::Repartition<std::uint64_t, decltype(pairs)> wide;
-  const auto load = [&](std::size_t row, std::size_t i) HWY_ATTR {
-    return hn::LoadU(pairs, reinterpret_cast<const std::uint32_t*>(integers[row] + i));
-  };
-  for (std::size_t i = 0; i < step; i += 32) {
-    const auto a = load(0, i);
-    const auto b = load(1, i);
-    const auto c = load(2, i);
-    const auto d = load(3, i);
-    const auto low_ab = hn::BitCast(wide, hn::InterleaveLower(pairs, a, b));
-    const auto low_cd = hn::BitCast(wide, hn::InterleaveLower(pairs, c, d));
-    const auto high_ab = hn::BitCast(wide, hn::InterleaveUpper(pairs, a, b));
-    const auto high_cd = hn::BitCast(wide, hn::InterleaveUpper(pairs, c, d));
-    // InterleaveLower() and InterleaveUpper() work on 128 bits at a time, so ordered[n] has the pairs with the numbers
-    // n, n + 4, n + 8 and n + 12, and each pair for the four rows in turn.
-    alignas(64) std::uint8_t ordered[4][64];
-    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, low_ab, low_cd)), pairs,
-              reinterpret_cast<std::uint32_t*>(ordered[0]));
-    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, low_ab, low_cd)), pairs,
-              reinterpret_cast<std::uint32_t*>(ordered[1]));
-    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, high_ab, high_cd)), pairs,
-              reinterpret_cast<std::uint32_t*>(ordered[2]));
-    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, high_ab, high_cd)), pairs,
-              reinterpret_cast<std::uint32_t*>(ordered[3]));
-    const std::size_t count = std::min<std::size_t>(16, (step - i) / 2);
-    for (std::size_t p = 0; p < count; ++p) std::memcpy(to + (i / 2 + p) * pair_bytes, ordered[p % 4] + p / 4 * 16, 16);
-  }
-}
-
 // Rounds rows to integers, and stores them in a panel (PanelIntegers::rounded).
 template <class Loader>
 void RoundRows(const StoredRows& matrix, const CodePart& part) {
@@ -138,11 +105,44 @@ void RoundRows(const StoredRows& matrix, const CodePart& part) {
   }
 }
 
+// Rounds the numbers of 16 rows in a step.
+HWY_INLINE void RoundVectors(const float* numbers, std::size_t columns, std::size_t stride, std::uint8_t* codes,
+                             float* scales) {
+  const StepFloats floats;
+  const hn::RebindToUnsigned<StepFloats> bits;
+  auto largest_bits = hn::Zero(bits);  // NaN and infinity are larger than numbers
+  for (std::size_t i = 0; i < columns; ++i)
+    largest_bits = hn::Max(largest_bits, hn::BitCast(bits, hn::Abs(hn::LoadU(floats, numbers + i * stride))));
+  const auto largest = hn::BitCast(floats, largest_bits);
+  const auto is_zero = hn::Lt(largest, hn::Set(floats, 1e-30F));
+  const auto is_finite = hn::Le(largest, hn::Set(floats, std::numeric_limits<float>::max()));
+  const auto has_scale = hn::AndNot(is_zero, is_finite);
+  const auto most = hn::Set(floats, static_cast<float>(kLargestRounded));
+  const auto scale = hn::IfThenElse(is_finite, hn::IfThenZeroElse(is_zero, hn::Div(largest, most)),
+                                    hn::Set(floats, std::numeric_limits<float>::quiet_NaN()));
+  hn::StoreU(scale, floats, scales);
+  const auto factor = hn::IfThenElseZero(has_scale, hn::Div(most, largest));
+  const auto round = [&](std::size_t i) HWY_ATTR {
+    return hn::BitCast(bits, hn::NearestInt(hn::Mul(hn::LoadU(floats, numbers + i * stride), factor)));
+  };
+  for (std::size_t i = 0; i < columns; i += 2) {
+    const auto pairs = hn::Or(hn::And(round(i), hn::Set(bits, 0xffff)), hn::ShiftLeft<16>(round(i + 1)));
+    hn::StoreU(pairs, bits, reinterpret_cast<std::uint32_t*>(codes) + i / 2 * kCodeRows);
+  }
+}
+
+void RoundPanelStep(const float* numbers, std::size_t columns, std::size_t stride, std::uint8_t* codes, float* scales) {
+  for (std::size_t r = 0; r < kCodeRows; r += hn::Lanes(StepFloats()))
+    RoundVectors(numbers + r, columns, stride, codes + 4 * r, scales + r);
+}
+
 template <class Loader>
 constexpr CodeForm kRounded = {
     .expand = &RoundRows<Loader>, .elements = 16, .integers = PanelIntegers::rounded, .vnni = true};
 
 #else
+
+void RoundPanelStep(const float*, std::size_t, std::size_t, std::uint8_t*, float*) {}
 
 template <class Loader>
 constexpr CodeForm kRounded = {};
@@ -174,6 +174,13 @@ namespace poise {
 POISE_EXPORT_KERNELS(get_f32_kernels, GetF32)
 POISE_EXPORT_KERNELS(get_f16_kernels, GetF16)
 POISE_EXPORT_KERNELS(get_bf16_kernels, GetBf16)
+
+HWY_EXPORT(RoundPanelStep);
+
+void round_panel_step(const float* numbers, std::size_t columns, std::size_t stride, std::uint8_t* codes,
+                      float* scales) {
+  HWY_DYNAMIC_DISPATCH(RoundPanelStep)(numbers, columns, stride, codes, scales);
+}
 
 }  // namespace poise
 #endif

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <tbb/blocked_range.h>
@@ -17,9 +18,9 @@ IndexRange cut_to_block(const IndexRange& seen, std::size_t begin) {
   return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
-// Computes one task without a matrix unit. `queries` and `out` begin at the task's first token and head.
-void attend_without_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
-                          float* out) {
+// Computes one task in float32. `queries` and `out` begin at the task's first token and head.
+void attend_with_vectors(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
+                         float* out) {
   thread_local std::vector<float> scores;
   const KvCache& cache = *task.tokens.front().cache;
   const CacheKernels& kernels = cache.type().kernels();
@@ -54,20 +55,35 @@ void attend_without_tiles(const AttentionTask& task, const AttentionHeads& heads
   });
 }
 
+enum class Method : std::uint8_t { vectors, tiles, panels };
+
+// The last two convert keys and values for each task. With fewer rows (a row is a token with a head), panels take
+// longer than vectors.
+constexpr std::size_t kLeastRowsOfPanels = 128;
+
+// Chooses how `count` tokens of a sequence attend.
+Method choose_method(std::size_t count, const AttentionHeads& heads, CacheType type, Precision precision) {
+  if (precision != Precision::fast) return Method::vectors;
+  if (count > KernelInput::kFewTokensWithTiles && get_tile_unit() != TileUnit::none && can_use_tiles(heads.size))
+    return Method::tiles;
+  const bool has_rows = count > KernelInput::kFewTokens && count * (heads.count / heads.kv_count) >= kLeastRowsOfPanels;
+  return has_rows && type != CacheType::f32 && can_use_panels(heads.size) ? Method::panels : Method::vectors;
+}
+
 // States the most tokens, and the most query heads, of a task.
 struct Division {
   std::size_t tokens;
   std::size_t heads;
-  bool on_tiles;
 
   // Aims at four tasks for each thread: fewer could leave threads idle, and more would read the same keys again.
-  Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
-      : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
-    // A row is a token with a head. A task keeps the scores of all its rows, so their number is limited. On tiles, the
-    // limit is higher, because each task converts keys and values again.
-    const std::size_t rows = on_tiles ? 512 : 16;
+  Division(std::size_t count, const AttentionHeads& all, Method method) : tokens(1), heads(all.count / all.kv_count) {
+    // A task of vectors keeps the scores of all its rows, so their number is limited. Other methods convert keys and
+    // values again for each task, so more rows share them.
+    const std::size_t most_rows = method == Method::vectors ? 16 : 512;
+    const std::size_t least_rows = method == Method::panels ? kLeastRowsOfPanels : 1;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));
+    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), (least_rows + heads - 1) / heads,
+                                     std::max<std::size_t>(1, most_rows / heads));
     constexpr std::size_t kFewHeads = 4;  // fewer would read the same keys too often
     if (count * all.kv_count < threads) heads = std::min(heads, kFewHeads);
   }
@@ -86,42 +102,57 @@ void compute_attention_weights(float* scores, std::size_t count, const Attention
   apply_softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
 }
 
+float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
+                                   const AttentionHeads& heads, std::size_t head) {
+  if (heads.cap != 0.0F) {
+    for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
+    apply_soft_cap(scores + seen.first, seen.size(), heads.cap);
+    scale = 1;
+  }
+  std::fill(scores, scores + seen.first, -std::numeric_limits<float>::infinity());
+  std::fill(scores + seen.last, scores + count, -std::numeric_limits<float>::infinity());
+  const float* const sink = heads.sinks == nullptr ? nullptr : heads.sinks + head;
+  return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
+}
+
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out) {
   if (heads.count == 0) return;
   const std::size_t sharing = heads.count / heads.kv_count;
   const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
   struct Task : AttentionTask {
-    bool on_tiles;
+    Method method;
   };
   std::vector<Task> tasks;
   for (std::size_t begin = 0; begin < tokens.size();) {
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
-    const bool on_tiles = precision == Precision::fast && end - begin > KernelInput::kFewTokensWithTiles &&
-                          get_tile_unit() != TileUnit::none && can_use_tiles(heads.size);
-    // Without tiles, the tasks of all sequences together keep the threads busy.
-    const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);
+    const Method method = choose_method(end - begin, heads, tokens[begin].cache->type().type, precision);
+    // With vectors, the tasks of all sequences together keep the threads busy.
+    const Division division(method == Method::vectors ? tokens.size() : end - begin, heads, method);
     for (std::size_t first = begin; first < end; first += division.tokens) {
       for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
         for (std::size_t head = 0; head < sharing; head += division.heads)
           tasks.push_back({{tokens.subspan(first, std::min(division.tokens, end - first)), layer, kv_head,
                             kv_head * sharing + head, std::min(division.heads, sharing - head)},
-                           division.on_tiles});
+                           method});
       }
     }
     begin = end;
   }
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tasks.size()),
-                    [&](const tbb::blocked_range<std::size_t>& range) {
-                      for (std::size_t i = range.begin(); i < range.end(); ++i) {
-                        const Task& task = tasks[i];
-                        const auto token = static_cast<std::size_t>(task.tokens.data() - tokens.data());
-                        const std::size_t at = (token * heads.count + task.head) * heads.size;
-                        if (task.on_tiles && attend_on_tiles(task, heads, scale, queries + at, out + at)) continue;
-                        attend_without_tiles(task, heads, scale, queries + at, out + at);
-                      }
-                    });
+  tbb::parallel_for(
+      tbb::blocked_range<std::size_t>(0, tasks.size()), [&](const tbb::blocked_range<std::size_t>& range) {
+        for (std::size_t i = range.begin(); i < range.end(); ++i) {
+          const Task& task = tasks[i];
+          const auto token = static_cast<std::size_t>(task.tokens.data() - tokens.data());
+          const std::size_t at = (token * heads.count + task.head) * heads.size;
+          const bool is_done =
+              task.method == Method::tiles    ? attend_on_tiles(task, heads, scale, queries + at, out + at)
+              : task.method == Method::panels ? attend_on_panels(task, heads, scale, queries + at, out + at)
+                                              : false;
+          if (!is_done) attend_with_vectors(task, heads, scale, queries + at, out + at);
+        }
+      });
 }
 
 }  // namespace poise

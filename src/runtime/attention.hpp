@@ -28,12 +28,13 @@ struct AttentionToken {
 
 // Computes out[t, h] = softmax(queries[t, h] . keys * scale) values. queries and out are [tokens, heads.count,
 // heads.size]. The bits of a result do not depend on the other tokens and heads, nor on the number of threads. There is
-// one exception: with Precision::fast, a matrix unit sums more than KernelInput::kFewTokensWithTiles tokens of a
-// sequence in another order. Requires: tokens of a sequence have consecutive positions.
+// two exceptions with Precision::fast. A matrix unit sums more than KernelInput::kFewTokensWithTiles tokens of a
+// sequence in another order. AVX-512 VNNI rounds the numbers of many tokens of a sequence to integers of 12.5 bits,
+// unless the cache has float32. Requires: tokens of a sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);
 
-// attention.cpp and tiled_attention.cpp share the declarations below.
+// attention.cpp, tiled_attention.cpp and panel_attention.cpp share the declarations below.
 
 // Names consecutive tokens of a sequence, and query heads that share a head of keys and values. The task reads each
 // block of that head from memory once.
@@ -51,6 +52,11 @@ IndexRange find_visible_positions(const AttentionToken& token, std::size_t windo
 // Replaces the scores of a row with weights. If the heads have sinks, the weight of the head's sink follows the others.
 void compute_attention_weights(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
+// Computes weights from scores, in place: applies `scale`, and returns 1 / sum, the factor with which the weights add
+// up to 1. Scores outside of `seen` become weights of 0.
+float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
+                                   const AttentionHeads& heads, std::size_t head);
+
 // Returns true if heads of this size are whole tiles, as attend_on_tiles() requires.
 bool can_use_tiles(std::size_t size);
 
@@ -61,5 +67,15 @@ bool can_use_tiles(std::size_t size);
 // and heads. Requires: can_use_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
+
+// Returns true if this processor can multiply heads of this size as panels, as attend_on_panels() requires.
+bool can_use_panels(std::size_t size);
+
+// Computes one task with AVX-512 VNNI. Queries, keys, values and weights are rounded to integers up to kLargestRounded:
+// the numbers of a query, key or weight row in groups of at most 64, and each number of the values over a block of
+// positions, have a common scale. An error is at most 1/11584 of the largest number that shares the scale. Otherwise
+// like attend_on_tiles(). Requires: can_use_panels(heads.size).
+bool attend_on_panels(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
+                      float* out);
 
 }  // namespace poise

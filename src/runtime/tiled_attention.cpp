@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
-#include "kernels/activation.hpp"
 #include "kernels/aligned_vector.hpp"
 #include "kernels/cache_type.hpp"
 #include "kernels/product_kernels.hpp"
@@ -38,21 +36,6 @@ void store_pairs(const float* first, const float* second, std::size_t count, con
     for (std::size_t p = 0; p < kParts; ++p)
       store_tile_pairs(parts[0][p], parts[1][p], numbers, out.data + p * out.apart + from / kTileTokens * step, step);
   }
-}
-
-// Computes weights from scores, in place: applies `scale`, and returns 1 / sum, the factor with which the weights add
-// up to 1. Scores outside of `seen` become weights of 0.
-float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
-                                   const AttentionHeads& heads, std::size_t head) {
-  if (heads.cap != 0.0F) {
-    for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
-    apply_soft_cap(scores + seen.first, seen.size(), heads.cap);
-    scale = 1;
-  }
-  std::fill(scores, scores + seen.first, -std::numeric_limits<float>::infinity());
-  std::fill(scores + seen.last, scores + count, -std::numeric_limits<float>::infinity());
-  const float* const sink = heads.sinks == nullptr ? nullptr : heads.sinks + head;
-  return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
 }
 
 // Computes attention with queries, keys, values and weights as tiles. A thread has one object, and reuses its memory.

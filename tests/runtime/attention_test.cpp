@@ -49,6 +49,22 @@ struct Tokens {
     return out;
   }
 
+  // Replaces keys and values with what a cache of the type holds.
+  void round(CacheType type) {
+    const std::size_t size = heads.size;
+    KvCache cache(type, {1, size}, {kBlockPositions});
+    cache.reserve(1);
+    std::vector<float> block(kBlockPositions * size);
+    for (std::size_t at = 0; at < keys.size(); at += size) {
+      cache.encode_and_store(0, 0, keys.data() + at, values.data() + at);
+      const CacheKernels& kernels = cache.type().kernels();
+      kernels.decode_keys(cache.find_run(Cached::keys, 0, 0, 0, 1).block, size, block.data());
+      for (std::size_t i = 0; i < size; ++i) keys[at + i] = block[i * kBlockPositions];
+      kernels.decode_values(cache.find_run(Cached::values, 0, 0, 0, 1).block, size, block.data());
+      std::copy_n(block.begin(), size, values.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+
   // Returns element e of a head of a token, computed in float64.
   double expected(std::size_t token, std::size_t head, std::size_t e) const {
     const std::size_t kv_head = head / (heads.count / heads.kv_count);
@@ -237,25 +253,95 @@ TEST(Attention, OtherCachesOnAMatrixUnit) {
   });
 }
 
-// Zero times a number that is not finite is NaN: a token must not meet what it does not see.
-TEST(Attention, ValuesThatAreNotFiniteSpoilOnlyTokensThatSeeThem) {
-  with_matrix_units([] {
-    std::mt19937 random(13);
-    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-      Tokens tokens({2, 1, 32}, random);
-      constexpr std::size_t kBatch = 20;
-      const std::vector<float> sound = tokens.attended(kBatch, kPositions);
-      tokens.values[(kPositions - 5) * 32] = bad;
-      const std::vector<float> out = tokens.attended(kBatch, kPositions);
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        if (i / 64 >= kBatch - 5 && i % 32 == 0) {
-          EXPECT_FALSE(std::isfinite(out[i])) << i;
-        } else {
-          EXPECT_NEAR(out[i], sound[i], 1e-5F) << i;
+// Runs the test on the instruction set that multiplies panels of rounded numbers, if this machine has it.
+template <typename Test>
+void with_panels(Test&& test) {
+  for (const Unit& unit : every_unit()) {
+    const ChosenUnit chosen(unit);
+    if (unit.tiles != TileUnit::none || !can_use_panels(32)) continue;
+    SCOPED_TRACE(unit);
+    test();
+  }
+}
+
+// Computes the expected numbers in float64 from what the cache holds, so that the differences are those of attention.
+TEST(Attention, ManyTokensAsPanels) {
+  with_panels([] {
+    std::mt19937 random(14);
+    const std::vector<float> sinks = random_floats(8, random);
+    for (const AttentionHeads& heads :
+         {AttentionHeads{8, 1, 64}, AttentionHeads{2, 2, 32, 70}, AttentionHeads{6, 2, 96, 7, 0.3F},
+          AttentionHeads{8, 2, 32, 0, 0, 1.5F, sinks.data()}, AttentionHeads{4, 2, 128, 64, 0, 0, sinks.data()},
+          AttentionHeads{6, 2, 160, 130}, AttentionHeads{2, 1, 320}}) {
+      for (const CacheType type : {CacheType::f16, CacheType::q8}) {
+        Tokens tokens(heads, random);
+        tokens.round(type);
+        constexpr std::size_t kBatch = 150;
+        const double spread =
+            heads.scale == 0 ? 1 : static_cast<double>(heads.scale) * std::sqrt(static_cast<double>(heads.size));
+        const double most = 2e-3 * std::max(1.0, spread);
+        const std::vector<float> out = tokens.attended(kBatch, kPositions, type);
+        double squares = 0;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const std::size_t token = kPositions - kBatch + i / (heads.count * heads.size);
+          const double expected = tokens.expected(token, i / heads.size % heads.count, i % heads.size);
+          ASSERT_NEAR(static_cast<double>(out[i]), expected, most) << i << " " << heads.size << to_string(type);
+          squares += (static_cast<double>(out[i]) - expected) * (static_cast<double>(out[i]) - expected);
+        }
+        EXPECT_LT(std::sqrt(squares / static_cast<double>(out.size())), most / 10) << heads.size << to_string(type);
+        // The result of a token does not depend on the tokens with it, nor on positions that it does not see.
+        const std::vector<float> fewer = tokens.attended(140, kPositions, type);
+        EXPECT_TRUE(std::ranges::equal(fewer, std::span(out).last(fewer.size()))) << heads.size;
+        const std::size_t seen = kPositions - 20;
+        const std::size_t width = heads.kv_count * heads.size;
+        std::fill(tokens.keys.begin() + static_cast<std::ptrdiff_t>(seen * width), tokens.keys.end(), 100.0F);
+        std::fill(tokens.values.begin() + static_cast<std::ptrdiff_t>(seen * width), tokens.values.end(), 100.0F);
+        const std::vector<float> other = tokens.attended(kBatch, kPositions, type);
+        const std::size_t same = (kBatch - 20) * heads.count * heads.size;
+        EXPECT_TRUE(std::ranges::equal(std::span(other).first(same), std::span(out).first(same))) << heads.size;
+        if (heads.window != 0) {
+          EXPECT_EQ(other, tokens.attended(kBatch, heads.window + kBatch, type)) << "in a ring that wraps elsewhere";
         }
       }
     }
   });
+}
+
+TEST(Attention, PanelsNeedManyRowsAndACacheThatRounds) {
+  with_panels([] {
+    std::mt19937 random(15);
+    const Tokens tokens({4, 2, 32}, random);
+    const std::vector<float> all = tokens.attended(100, kPositions);
+    const std::vector<float> one = tokens.attended(1, kPositions);
+    EXPECT_TRUE(std::ranges::equal(one, std::span(all).last(one.size()))) << "float32 stays float32";
+    const std::vector<float> few = tokens.attended(16, kPositions, CacheType::f16);
+    const std::vector<float> last = tokens.attended(1, kPositions, CacheType::f16);
+    EXPECT_TRUE(std::ranges::equal(last, std::span(few).last(last.size())));
+    const std::vector<float> many = tokens.attended(100, kPositions, CacheType::f16);
+    EXPECT_FALSE(std::ranges::equal(last, std::span(many).last(last.size()))) << "panels round";
+  });
+}
+
+// Zero times a number that is not finite is NaN: a token must not meet what it does not see.
+TEST(Attention, ValuesThatAreNotFiniteSpoilOnlyTokensThatSeeThem) {
+  const auto test = [](std::size_t batch, CacheType type) {
+    std::mt19937 random(13);
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      Tokens tokens({2, 1, 32}, random);
+      const std::vector<float> sound = tokens.attended(batch, kPositions, type);
+      tokens.values[(kPositions - 5) * 32] = bad;
+      const std::vector<float> out = tokens.attended(batch, kPositions, type);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (i / 64 >= batch - 5 && i % 32 == 0) {
+          EXPECT_FALSE(std::isfinite(out[i])) << i;
+        } else {
+          EXPECT_NEAR(out[i], sound[i], type == CacheType::f32 ? 1e-5F : 2e-3F) << i;
+        }
+      }
+    }
+  };
+  with_matrix_units([&] { test(20, CacheType::f32); });
+  with_panels([&] { test(100, CacheType::f16); });
 }
 
 }  // namespace

@@ -1,0 +1,229 @@
+#include "runtime/attention.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/aligned_vector.hpp"
+#include "kernels/cache_type.hpp"
+#include "kernels/code_panel.hpp"
+#include "kernels/product.hpp"
+
+namespace poise {
+namespace {
+
+// Rows of queries whose scores are computed before their weights. Their numbers stay in the second-level cache.
+constexpr std::size_t kRows = 32;
+static_assert(kRows % kCodeTokens == 0 && kBlockPositions % kCodeRows == 0 && kBlockPositions == kMostRoundedStep);
+
+// Returns how many numbers of a key share a scale.
+std::size_t find_key_step(std::size_t size) {
+  std::size_t step = kMostRoundedStep;
+  while (size % step != 0) step /= 2;
+  return step;
+}
+
+CodeLayout make_layout(std::size_t columns, std::size_t step) {
+  return {.columns = columns, .step = step, .integers = PanelIntegers::rounded};
+}
+
+// Computes attention with keys and values as panels of rounded integers. Each thread has one, and reuses its memory.
+//
+// The rows of a panel of keys are positions, and its columns are the numbers of a key. The rows of a panel of values
+// are the numbers of a value, and its columns are positions: those of a block share a scale. A row of queries uses
+// these integers only for blocks that it sees as a whole, and adds the values of other positions as float32. So a
+// result does not depend on positions that its token does not see.
+class PanelAttention {
+ public:
+  static PanelAttention& get_thread_instance() {
+    thread_local PanelAttention attention;
+    return attention;
+  }
+
+  bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
+    begin_ = find_visible_positions(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
+    end_ = task.tokens.back().position + 1;
+    size_ = heads.size;
+    key_step_ = find_key_step(size_);
+    positions_ = (end_ - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
+    if (!load_keys_and_values(task)) return false;
+    const std::size_t rows = task.tokens.size() * task.count;
+    for (std::size_t row = 0; row < rows; row += kRows)
+      attend_rows(task, heads, scale, {row, std::min(rows, row + kRows)}, queries, out);
+    return true;
+  }
+
+ private:
+  // Holds panels one after the other: the codes and scales of each are `codes_apart` and `scales_apart` apart.
+  struct PanelRows {
+    AlignedVector<std::uint8_t> codes;
+    AlignedFloats scales;
+    std::size_t codes_apart = 0;
+    std::size_t scales_apart = 0;
+
+    // Prepares for panels with this number of columns.
+    void resize(std::size_t panels, std::size_t columns, std::size_t step) {
+      codes_apart = 2 * columns * kCodeRows;
+      scales_apart = columns / step * kCodeRows;
+      codes.resize(std::max(codes.size(), panels * codes_apart));
+      scales.resize(std::max(scales.size(), panels * scales_apart));
+    }
+    std::uint8_t* get_codes(std::size_t panel, std::size_t column) {
+      return codes.data() + panel * codes_apart + 2 * column * kCodeRows;
+    }
+    float* get_scales(std::size_t panel, std::size_t step) {
+      return scales.data() + panel * scales_apart + step * kCodeRows;
+    }
+  };
+
+  // Rounds keys and values. Returns false if one is not finite. Slots without a position have zeros or older numbers.
+  bool load_keys_and_values(const AttentionTask& task) {
+    const KvCache& cache = *task.tokens.front().cache;
+    const CacheKernels& kernels = cache.type().kernels();
+    keys_.resize(positions_ / kCodeRows, size_, key_step_);
+    values_.resize(size_ / kCodeRows, positions_, kBlockPositions);
+    numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
+    for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
+      const auto get_block = [&](Cached what) { return find_run(task, what, at, at + kBlockPositions).block; };
+      if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
+      for (std::size_t p = 0; p < kBlockPositions; p += kCodeRows) {
+        const std::size_t panel = (at + p) / kCodeRows;
+        for (std::size_t i = 0; i < size_; i += key_step_)
+          round_panel_step(numbers_.data() + i * kBlockPositions + p, key_step_, kBlockPositions,
+                           keys_.get_codes(panel, i), keys_.get_scales(panel, i / key_step_));
+      }
+      if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
+      for (std::size_t i = 0; i < size_; i += kCodeRows)
+        round_panel_step(numbers_.data() + i, kBlockPositions, size_, values_.get_codes(i / kCodeRows, at),
+                         values_.get_scales(i / kCodeRows, at / kBlockPositions));
+    }
+    return true;
+  }
+
+  // Returns cached positions [first, last), which count from begin_.
+  CachedRun find_run(const AttentionTask& task, Cached what, std::size_t first, std::size_t last) const {
+    return task.tokens.front().cache->find_run(what, task.layer, task.kv_head, begin_ + first,
+                                               std::min(end_, begin_ + last));
+  }
+
+  // Returns the positions that a token sees, counted from begin_, and those of them that are whole blocks.
+  IndexRange find_seen(const AttentionToken& token, std::size_t window) const {
+    const IndexRange seen = find_visible_positions(token, window);
+    return {seen.first - begin_, seen.last - begin_};
+  }
+  static IndexRange cut_to_whole_blocks(const IndexRange& seen) {
+    const std::size_t first = (seen.first + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
+    return {first, std::max(first, seen.last / kBlockPositions * kBlockPositions)};
+  }
+
+  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const IndexRange& rows,
+                   const float* queries, float* out) {
+    const std::size_t apart = heads.count * size_;  // numbers between two tokens
+    const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
+    const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
+    // Blocks from `first` to `last` are visible to at least one of the rows.
+    const std::size_t first = find_seen(get_token(rows.first), heads.window).first / kBlockPositions * kBlockPositions;
+    const std::size_t last =
+        (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
+
+    numbers_.resize(std::max(numbers_.size(), kRows * size_));
+    for (std::size_t row = rows.first; row < rows.last; ++row)
+      std::copy_n(queries + find_row_place(row), size_, numbers_.data() + (row - rows.first) * size_);
+    convert_input(query_input_, make_layout(size_, key_step_), numbers_.data(), size_, rows.size());
+    const std::size_t stride = last - first + 16;  // not a power of two: rows then use different lines of the cache
+    scores_.resize(std::max(scores_.size(), kRows * stride));
+    std::fill_n(scores_.begin(), kRows * stride, 0.0F);
+    for (std::size_t at = first; at < last; at += kCodeRows)
+      multiply(keys_, at / kCodeRows, 0, query_input_, rows.size(), scores_.data() + at - first, stride);
+
+    std::array<float, kRows> factors;
+    IndexRange whole = {last, first};  // the blocks that at least one row sees as a whole
+    for (std::size_t row = rows.first; row < rows.last; ++row) {
+      IndexRange seen = find_seen(get_token(row), heads.window);
+      const IndexRange here = cut_to_whole_blocks(seen);
+      if (here.size() > 0) whole = {std::min(whole.first, here.first), std::max(whole.last, here.last)};
+      seen = {seen.first - first, seen.last - first};
+      factors[row - rows.first] = compute_unnormalized_weights(
+          scores_.data() + (row - rows.first) * stride, last - first, seen, scale, heads, task.head + row % task.count);
+    }
+    for (std::size_t row = rows.first, next = row; row < rows.last; row = next) {
+      next = std::min(rows.last, (row / task.count + 1) * task.count);  // the rows of a token
+      float* const weights = scores_.data() + (row - rows.first) * stride;
+      add_partial_blocks(task, find_seen(get_token(row), heads.window), first, {weights, stride, next - row},
+                         out + find_row_place(row));
+    }
+    sums_.assign(kRows * size_, 0.0F);
+    if (whole.first < whole.last) {
+      convert_input(weight_input_, make_layout(whole.size(), kBlockPositions), scores_.data() + whole.first - first,
+                    stride, rows.size());
+      for (std::size_t i = 0; i < size_; i += kCodeRows)
+        multiply(values_, i / kCodeRows, whole.first, weight_input_, rows.size(), sums_.data() + i, size_);
+    }
+    for (std::size_t row = rows.first; row < rows.last; ++row) {
+      const float* const sums = sums_.data() + (row - rows.first) * size_;
+      float* const to = out + find_row_place(row);
+      for (std::size_t i = 0; i < size_; ++i) to[i] = (to[i] + sums[i]) * factors[row - rows.first];
+    }
+  }
+
+  // Sets `out` to the weighted values of positions that do not fill a block, and their weights to 0.
+  void add_partial_blocks(const AttentionTask& task, const IndexRange& seen, std::size_t first,
+                          const FloatRows& weights, float* out) {
+    const CacheKernels& kernels = task.tokens.front().cache->type().kernels();
+    const IndexRange whole = cut_to_whole_blocks(seen);
+    std::fill_n(out, weights.count * size_, 0.0F);
+    const auto add = [&](std::size_t begin, std::size_t end) {
+      if (begin >= end) return;
+      kernels.add_values({weights.data + (begin - first), weights.stride, weights.count},
+                         find_run(task, Cached::values, begin, end), size_, out);
+      for (std::size_t q = 0; q < weights.count; ++q)
+        std::fill_n(const_cast<float*>(weights.data) + q * weights.stride + (begin - first), end - begin, 0.0F);
+    };
+    add(seen.first, std::min(seen.last, whole.first));
+    add(std::max(whole.first, whole.last), seen.last);
+  }
+
+  static void convert_input(KernelInput::Panels& input, const CodeLayout& layout, const float* x, std::size_t stride,
+                            std::size_t rows) {
+    input.reset(layout, rows);
+    input.convert(InputPart{x, stride, {0, rows}, {0, layout.blocks()}});
+  }
+
+  // Adds the products of a panel, from a column on, and of all rows of x to the sums.
+  static void multiply(PanelRows& panels, std::size_t panel, std::size_t column, const KernelInput::Panels& x,
+                       std::size_t rows, float* sums, std::size_t stride) {
+    const CodeLayout& layout = x.layout;
+    for (std::size_t b = 0; b < layout.blocks(); ++b) {
+      const std::size_t begin = column + b * layout.block_columns();
+      const float* const scales = panels.get_scales(panel, begin / layout.step);
+      for (std::size_t g = 0; g * kCodeTokens < rows; ++g)
+        multiply_rounded_tile(
+            {panels.get_codes(panel, begin), scales, scales, x.get_group(g, b), layout.count_steps(b),
+             layout.count_row_bytes(), layout.count_step_bytes(), sums + g * kCodeTokens * stride, stride},
+            std::min(kCodeTokens, rows - g * kCodeTokens));
+    }
+  }
+
+  std::size_t begin_ = 0;      // the first position, at the beginning of a block
+  std::size_t end_ = 0;        // the last position, plus 1
+  std::size_t positions_ = 0;  // of whole blocks, from begin_ on
+  std::size_t size_ = 0;
+  std::size_t key_step_ = 0;
+  PanelRows keys_;
+  PanelRows values_;
+  KernelInput::Panels query_input_;
+  KernelInput::Panels weight_input_;
+  AlignedFloats numbers_;
+  AlignedFloats scores_;  // [kRows, stride]
+  AlignedFloats sums_;    // [kRows, size]
+};
+
+}  // namespace
+
+bool can_use_panels(std::size_t size) { return size % kCodeRows == 0 && can_multiply_rounded_panels(); }
+
+bool attend_on_panels(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
+                      float* out) {
+  return PanelAttention::get_thread_instance().attend(task, heads, scale, queries, out);
+}
+
+}  // namespace poise
