@@ -45,7 +45,7 @@ bool can_call(Interpreter&, const Object& value, Parameters&) {
   return value.is_undefined() || (thing != nullptr && (*thing)->is_callable());
 }
 template <Case kCase>
-bool is_cased(Interpreter& in, const Object& value, Parameters&) {
+bool is_in_case(Interpreter& in, const Object& value, Parameters&) {
   return has_case(to_text(in.budget(), value), kCase);
 }
 bool is_escaped(Interpreter&, const Object& value, Parameters&) {
@@ -94,8 +94,8 @@ Test find_test(std::string_view name) {
       {"sequence", is_sequence},
       {"iterable", can_iterate},
       {"callable", can_call},
-      {"lower", is_cased<Case::lower>},
-      {"upper", is_cased<Case::upper>},
+      {"lower", is_in_case<Case::lower>},
+      {"upper", is_in_case<Case::upper>},
       {"escaped", is_escaped},
       {"sameas", is_same_as},
       {"in", is_in},

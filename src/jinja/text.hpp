@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/characters.hpp"
+
 namespace poise::jinja {
 
 struct Text {
@@ -51,20 +53,6 @@ struct Decoded {
 };
 Decoded decode(std::string_view text, std::size_t at);
 
-// These classify a character as Python's str.isspace() and similar methods do. is_digit(), is_numeric(), is_lower() and
-// is_upper() differ from Python for some characters.
-bool is_space(char32_t code);
-bool is_alphabetic(char32_t code);
-bool is_decimal(char32_t code);
-bool is_digit(char32_t code);
-bool is_numeric(char32_t code);
-bool is_lower(char32_t code);
-bool is_upper(char32_t code);
-bool is_title(char32_t code);
-bool is_printable(char32_t code);
-bool is_word(char32_t code);  // \w of a regular expression
-
-enum class Case { lower, upper, title, swap, fold };
 // Changes the case of each character. The result for an input character is input, too.
 Text change_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);

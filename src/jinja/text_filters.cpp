@@ -18,20 +18,25 @@ Object filter_capitalize(Interpreter& in, const Object& value, Parameters&) {
   return capitalize_text(to_text(in.budget(), value));
 }
 
-// Implements "title". Jinja's words begin after white space, hyphens and opening brackets.
+bool separates_words(char32_t code) {
+  return is_space(code) ||
+         (code < 0x80 && std::string_view("-({[<").find(static_cast<char>(code)) != std::string_view::npos);
+}
+
+// Implements "title". Jinja's words begin after white space, hyphens and opening brackets. Jinja gives lower() the rest
+// of a word alone, so a sigma after the first letter is not at the end of a word.
 Object filter_title(Interpreter& in, const Object& value, Parameters&) {
   const Text text = to_text(in.budget(), value);
-  in.budget().charge(2 * text.size());
+  in.budget().charge(4 * text.size());
   Text out;
-  bool begins = true;
   for (std::size_t i = 0; i < text.size();) {
-    const Decoded here = decode(text.bytes, i);
-    const bool separates =
-        is_space(here.code) ||
-        (here.code < 0x80 && std::string_view("-({[<").find(static_cast<char>(here.code)) != std::string_view::npos);
-    append_cased(out, text, i, here.next, separates || begins ? Case::upper : Case::lower);
-    begins = separates;
-    i = here.next;
+    const Decoded first = decode(text.bytes, i);
+    append_cased(out, text, i, first.next, Case::upper);
+    i = first.next;
+    if (separates_words(first.code)) continue;
+    while (i < text.size() && !separates_words(decode(text.bytes, i).code)) i = decode(text.bytes, i).next;
+    const Text rest = copy_part(text, first.next, i);
+    append_cased(out, rest, 0, rest.size(), Case::lower);
   }
   return out;
 }

@@ -271,7 +271,7 @@ Object isidentifier(Interpreter&, const Object& self, Parameters&) {
   const std::string& text = self.text()->bytes;
   for (std::size_t i = 0; i < text.size();) {
     const Decoded here = decode(text, i);
-    if (!is_word(here.code) || (i == 0 && is_numeric(here.code))) return false;
+    if (i == 0 ? !begins_identifier(here.code) : !continues_identifier(here.code)) return false;
     i = here.next;
   }
   return !text.empty();

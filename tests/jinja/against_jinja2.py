@@ -19,6 +19,7 @@ except ImportError:
     print("there is no python3-jinja2")
     sys.exit(77)
 
+import characters
 import conversations
 import environment
 import expressions
@@ -60,6 +61,7 @@ def main():
     gc.disable()  # the templates stay, and looking through them takes a sixth of the time
     cases = list(expressions.cases(12000))
     cases += scopes.cases(1500)
+    cases += characters.cases()
     for path in paths:
         with open(path, encoding="utf-8", newline="") as file:
             source = file.read()

@@ -91,6 +91,13 @@ BY_HAND = [
     "{{ d|items|list }}{{ missing|items|list }}",
     "{{ [3, 1, 2]|sort|first }}{{ ['b', 'A', 'c']|sort }}{{ [1, 1.0, true]|unique|list }}",
     "{{ people|groupby('age') }}{% for g in people|groupby('age') %}{{ g.grouper }}:{{ g.list|length }};{% endfor %}",
+    # Cases and kinds of characters.
+    "{{ 'ßŉΐﬗẖᾳᾼᾀᾯǆ'.upper() }}{{ 'ᾳx ᾼx ﬗa ẖb ǆa ᾯᾯ ŉa'.title() }}{{ 'ᾳﬁ'|capitalize }}{{ 'İẞ'.lower() }}",
+    "{{ '፩'.isdigit() }}{{ '፩'.isdecimal() }}{{ '⑳'.isdigit() }}{{ '一'.isnumeric() }}{{ 'ʰ'.islower() }}{{ 'Ⅰ'.isupper() }}",
+    "{{ 'ⓐ' is lower }}{{ 'Ⓐ' is upper }}{{ 'ⓐ' is upper }}{{ 'ʰʰ'.istitle() }}{{ 'ⅠⅰⅠ'.istitle() }}{{ 'Ⅰⅰ'.istitle() }}",
+    "{{ 'ǅaB'.swapcase() }}{{ 'ⅠⅰʰΣß'.swapcase() }}{{ 'ʰa'.title() }}{{ 'ⅰa'.title() }}",
+    "{{ 'ΑΣ'|title }}{{ 'ΑΒΣ'|title }}{{ 'ΑΣ'.title() }}{{ 'ΑΣ'|capitalize }}{{ 'ΑΣ‘Α ΑΣ· ΑΣ՟Σ ⅠΣ'.lower() }}{{ 'a(b -ΣΣ'|title }}",
+    "{{ 'e\u0301'.isidentifier() }}{{ '\u0301e'.isidentifier() }}{{ '℘·'.isidentifier() }}{{ 'ͺ'.isidentifier() }}{{ 'a²'.isidentifier() }}{{ '一፩ a'|wordcount }}",
 ]
 
 
