@@ -5,90 +5,26 @@
 #include <fmt/format.h>
 
 #include "bytes/number_text.hpp"
-#include "bytes/utf8.hpp"
 #include "jinja/filters.hpp"
+#include "jinja/numbers.hpp"
 #include "jinja/operators.hpp"
 #include "jinja/things.hpp"
 
 namespace poise::jinja {
 namespace {
 
-// Removes single underscores between letters or digits; std::nullopt for a text with other underscores.
-std::optional<std::string> remove_underscores(std::string_view text) {
-  std::string digits;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '_') {
-      if (i == 0 || i + 1 == text.size() || !is_ascii_alphanumeric(text[i - 1]) || !is_ascii_alphanumeric(text[i + 1]))
-        return std::nullopt;
-    } else {
-      digits += text[i];
-    }
-  }
-  return digits;
-}
-
-// Converts a text to an integer like Python's int(text, base), with three differences: digits are ASCII, an integer
-// beyond 2^63 - 1 or -(2^63 - 1) throws, and base 0 also allows zeros before a decimal number. Returns std::nullopt for
-// other texts.
-std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
-  const Text text = strip_text(given, nullptr, Sides::both);
-  std::string_view rest = text.view();
-  const bool is_negative = rest.starts_with('-');
-  if (is_negative || rest.starts_with('+')) rest.remove_prefix(1);
-  if (rest.size() > 2 && rest[0] == '0') {
-    const char letter = static_cast<char>(rest[1] | 0x20);
-    const std::int64_t of_letter = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
-    if (of_letter != 0 && (base == of_letter || base == 0)) {
-      base = of_letter;
-      rest.remove_prefix(2);
-      if (rest.starts_with('_')) rest.remove_prefix(1);
-    }
-  }
-  if (base == 0) base = 10;
-  if (base < 2 || base > 36) fail("int() base must be >= 2 and <= 36, or 0");
-  const auto digits = remove_underscores(rest);
-  if (!digits || digits->empty()) return std::nullopt;
-  std::int64_t number = 0;
-  for (const char c : *digits) {
-    const char small = static_cast<char>(c | 0x20);
-    const int digit = c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
-    if (digit >= base) return std::nullopt;
-    if (__builtin_mul_overflow(number, base, &number) || __builtin_add_overflow(number, digit, &number))
-      fail("an integer does not fit 64 bits");
-  }
-  return is_negative ? -number : number;
-}
-
-// Converts a text to a number like Python's float(text), but digits are ASCII, and single underscores may stand between
-// any letters and digits. Returns std::nullopt for other texts.
-std::optional<double> parse_real(const Text& given) {
-  const Text text = strip_text(given, nullptr, Sides::both);
-  const auto digits = remove_underscores(text.view());
-  if (!digits || digits->find('(') != std::string::npos) return std::nullopt;  // "nan(1)" is C's spelling
-  const bool has_plus = digits->starts_with('+') && !digits->starts_with("+-");
-  return parse_double(std::string_view(*digits).substr(has_plus ? 1 : 0));
-}
-
-std::optional<std::int64_t> truncate_real(double number) {
-  if (std::isnan(number)) return std::nullopt;
-  if (std::isinf(number)) return std::nullopt;
-  if (!(std::abs(number) < 0x1p63)) fail("an integer does not fit 64 bits");
-  return static_cast<std::int64_t>(number);
-}
-
 Object filter_int(Interpreter&, const Object& value, Parameters& given) {
   const Object otherwise = given.read("default").value_or(0);
-  const std::int64_t base = given.read_integer("base", 10);
+  // Jinja reads the text as a number in base 10 if Python does not know the base.
+  const auto base = given.read("base").value_or(10).get_integer();
   if (value.is_undefined()) fail_undefined(value);
   if (const auto whole = value.get_integer()) return *whole;
-  if (const auto* real = value.get_if<double>()) {
-    if (std::isinf(*real)) fail("cannot convert float infinity to integer");
-    const auto whole = truncate_real(*real);
-    return whole ? Object(*whole) : otherwise;
+  auto real = value.get_number();
+  if (const Text* const text = value.text()) {
+    const auto whole = base ? parse_integer(*text, *base) : std::nullopt;
+    if (whole) return *whole;
+    real = parse_real(*text);
   }
-  if (value.text() == nullptr) return otherwise;
-  if (const auto whole = parse_integer(*value.text(), base)) return *whole;
-  const auto real = parse_real(*value.text());
   const auto whole = real ? truncate_real(*real) : std::nullopt;
   return whole ? Object(*whole) : otherwise;
 }
@@ -110,48 +46,100 @@ Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
 }
 
-// Rounds like Python's round(): the exact binary value counts, and halves go to even digits. Below -22 digits the unit,
-// a power of ten, is not exact, so the result may differ from Python's in the last bits.
+// Adds 1 to a number that is written in decimal digits.
+void increment_digits(std::string& digits) {
+  for (std::size_t i = digits.size(); i > 0; --i) {
+    if (digits[i - 1] != '9') {
+      ++digits[i - 1];
+      return;
+    }
+    digits[i - 1] = '0';
+  }
+  digits.insert(0, 1, '1');
+}
+
+// Rounds to a multiple of 10^zeros. Requires: zeros > 0.
+double round_to_zeros(double number, std::size_t zeros) {
+  const std::string text = fmt::format("{:.60f}", std::abs(number));  // exact from 1 on: a fraction has at most 52 bits
+  const std::size_t point = text.find('.');
+  if (point < zeros) return std::copysign(0.0, number);
+  std::string kept = text.substr(0, point - zeros);
+  const char next = text[point - zeros];
+  const bool has_more = text.find_first_of("123456789", point - zeros + 1) != std::string::npos;
+  const bool is_odd = !kept.empty() && (kept.back() - '0') % 2 != 0;
+  if (next > '5' || (next == '5' && (has_more || is_odd))) increment_digits(kept);
+  if (kept.empty()) return std::copysign(0.0, number);
+  const double rounded = parse_double(fmt::format("{}e{}", kept, zeros)).value();
+  if (std::isinf(rounded)) fail("rounded value too large to represent");
+  return std::copysign(rounded, number);
+}
+
+// Rounds like Python's round(): the exact binary value counts, and halves go to even digits.
 double round_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
   if (digits >= 0) return parse_double(fmt::format("{:.{}f}", number, digits)).value();
   if (digits < -308) return std::copysign(0.0, number);
-  const double unit = std::pow(10.0, static_cast<double>(-digits));
-  return std::nearbyint(number / unit) * unit;
+  return round_to_zeros(number, static_cast<std::size_t>(-digits));
 }
 
 std::int64_t round_integer(std::int64_t number, std::int64_t digits) {
   if (digits >= 0) return number;
-  if (digits < -18) return 0;
-  std::int64_t unit = 1;
+  if (digits < -19) return 0;
+  const bool is_negative = number < 0;
+  const std::uint64_t magnitude =
+      is_negative ? 0 - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+  std::uint64_t unit = 1;
   for (std::int64_t i = 0; i < -digits; ++i) unit *= 10;
-  std::int64_t rest = number % unit;
-  std::int64_t down = number - rest;
-  if (rest < 0) {
-    rest += unit;
-    down -= unit;
+  const std::uint64_t rest = magnitude % unit;
+  std::uint64_t rounded = magnitude - rest;
+  if (rest > unit - rest || (rest == unit - rest && (rounded / unit) % 2 != 0)) rounded += unit;
+  if (rounded > std::uint64_t{1} << 63 || (rounded == std::uint64_t{1} << 63 && !is_negative))
+    fail("an integer does not fit 64 bits");
+  return static_cast<std::int64_t>(is_negative ? 0 - rounded : rounded);
+}
+
+Object round_commonly(const Object& value, const Object& precision) {
+  const auto whole = value.get_integer();
+  if (precision.is_none()) {
+    if (whole) return *whole;
+    const auto rounded = truncate_real(std::nearbyint(*value.get_number()));
+    if (!rounded) fail("cannot convert float NaN to integer");
+    return *rounded;
   }
-  const bool goes_up = rest > unit - rest || (rest == unit - rest && (down / unit) % 2 != 0);
-  return goes_up ? down + unit : down;
+  const auto digits = precision.get_integer();
+  if (!digits) fail(fmt::format("'{}' object cannot be interpreted as an integer", get_type_name(precision)));
+  return whole ? Object(round_integer(*whole, *digits)) : Object(round_real(*value.get_number(), *digits));
+}
+
+// Computes ceil(value * 10**precision) / 10**precision, or the same with floor, as Python does: powers of ten are
+// integers of any size if `precision` is an integer from 0 on, else float64 numbers.
+Object round_in_direction(const Object& value, const Object& precision, bool goes_up) {
+  const double number = *value.get_number();
+  const auto digits = precision.get_integer();
+  const auto exponent = precision.get_number();
+  if (!exponent) fail(fmt::format("unsupported operand type(s) for **: 'int' and '{}'", get_type_name(precision)));
+  const bool is_exact = digits && *digits >= 0;
+  if (is_exact && value.get_integer()) return number;
+  if (is_exact && *digits > 308) fail("int too large to convert to float");
+  const double unit = is_exact ? parse_double(fmt::format("1e{}", *digits)).value() : std::pow(10.0, *exponent);
+  const double scaled = number * unit;
+  if (!std::isfinite(scaled) || std::isinf(unit)) fail("cannot convert float infinity or NaN to integer");
+  const double whole = (goes_up ? std::ceil(scaled) : std::floor(scaled)) + 0.0;  // an integer has no negative zero
+  if (unit == 0) fail("float division by zero");
+  if (!is_exact) return whole / unit;
+  return parse_double(fmt::format("{:.0f}e-{}", whole, *digits)).value();
 }
 
 Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t precision = given.read_integer("precision", 0);
+  const Object precision = given.read("precision").value_or(0);
   const Object method = given.read("method").value_or("common");
   const std::string name = to_text(in.budget(), method).bytes;
   if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
-  if (value.is_undefined()) fail_undefined(value);
-  const auto number = value.get_number();
-  if (!number) fail(fmt::format("type {} doesn't define __round__ method", get_type_name(value)));
-  if (name == "common") {
-    if (const auto whole = value.get_integer()) return round_integer(*whole, precision);
-    return round_real(*number, precision);
+  for (const Object* const object : {&value, &precision}) {
+    if (object->is_undefined()) fail_undefined(*object);
   }
-  if (std::abs(static_cast<double>(precision)) > 300)
-    fail(fmt::format("round() got the precision {}, expected -300 to 300", precision));
-  const double unit = std::pow(10.0, static_cast<double>(precision));
-  const double whole = name == "ceil" ? std::ceil(*number * unit) : std::floor(*number * unit);
-  return (whole + 0.0) / unit;  // Python rounds to an integer, which has no negative zero
+  if (!value.get_number()) fail(fmt::format("type {} doesn't define __round__ method", get_type_name(value)));
+  return name == "common" ? round_commonly(value, precision) : round_in_direction(value, precision, name == "ceil");
 }
 
 Object filter_default(Interpreter&, const Object& value, Parameters& given) {

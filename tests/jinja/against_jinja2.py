@@ -42,6 +42,8 @@ def compare(program, cases):
         raised += theirs is None
         if theirs is not None and " at 0x" in theirs.lower():
             continue  # an address in Python's memory
+        if theirs is not None and "does not fit 64 bits" in ours.get("error", ""):
+            continue  # Python's integers have no limit
         if theirs == ours.get("text"):
             continue
         wrong += 1

@@ -98,6 +98,20 @@ BY_HAND = [
     "{{ 'ǅaB'.swapcase() }}{{ 'ⅠⅰʰΣß'.swapcase() }}{{ 'ʰa'.title() }}{{ 'ⅰa'.title() }}",
     "{{ 'ΑΣ'|title }}{{ 'ΑΒΣ'|title }}{{ 'ΑΣ'.title() }}{{ 'ΑΣ'|capitalize }}{{ 'ΑΣ‘Α ΑΣ· ΑΣ՟Σ ⅠΣ'.lower() }}{{ 'a(b -ΣΣ'|title }}",
     "{{ 'e\u0301'.isidentifier() }}{{ '\u0301e'.isidentifier() }}{{ '℘·'.isidentifier() }}{{ 'ͺ'.isidentifier() }}{{ 'a²'.isidentifier() }}{{ '一፩ a'|wordcount }}",
+    # Numbers as texts, and rounded numbers.
+    "{{ '12'|int(0, 40) }}{{ '12'|int(0, 'a') }}{{ '12'|int(0, none) }}{{ 'x'|int(7, 1) }}{{ '12'|int(0, -3) }}",
+    "{{ '-9223372036854775808'|int }}{{ '99999999999999999999x'|int(3) }}{{ '0x_ff'|int(0, 16) }}{{ '010'|int(5, 0) }}{{ '00'|int(5, 0) }}",
+    "{{ '1_e5'|float }}|{{ 'i_nf'|float }}|{{ '1_0e1_0'|float }}|{{ '1__0'|float }}|{{ '_1'|float(2) }}|{{ 'nan'|int(4) }}",
+    "{{ '٣٤'|int }}|{{ '-１２.５'|float }}|{{ '\u30001\u2003'|int }}|{{ '²'|int(6) }}|{{ '\x1c1'|int(6) }}|{{ '1\u001c'|float }}",
+    "{{ 'inf'|int }}",
+    "{{ '-1e400'|int(3) }}",
+    "{{ -8.5e30|round(-23) }}|{{ 1.5e22|round(-22) }}|{{ 2.5e22|round(-22) }}|{{ 1234567e30|round(-33) }}|{{ 45|round(-1) }}|{{ -55|round(-1) }}",
+    "{{ 5e307|round(-308) }}|{{ 4e307|round(-308) }}|{{ 2.5|round(none) }}|{{ 8000000000000000000|round(-18) }}{{ 4000000000000000000|round(-19) }}",
+    "{{ 1.7e308|round(-308) }}",
+    "{{ 9007199254740993|round(1, 'ceil') }}|{{ 1.1|round(25, 'ceil') }}|{{ 12.5|round(-1, 'floor') }}|{{ 2.5|round(0.5, 'ceil') }}",
+    "{{ 1e400|round(0, 'ceil') }}",
+    "{{ 1.5|round(309, 'floor') }}",
+    "{{ 1.5|round(-324, 'floor') }}",
 ]
 
 
