@@ -23,6 +23,7 @@ import characters
 import conversations
 import environment
 import expressions
+import formats
 import scopes
 
 
@@ -63,6 +64,7 @@ def main():
     gc.disable()  # the templates stay, and looking through them takes a sixth of the time
     cases = list(expressions.cases(12000))
     cases += scopes.cases(1500)
+    cases += formats.cases(8000)
     cases += characters.cases()
     for path in paths:
         with open(path, encoding="utf-8", newline="") as file:

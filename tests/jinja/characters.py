@@ -10,7 +10,7 @@ METHODS = [
 TEMPLATE = (
     "{% for c in s %}" + "".join(f"{{{{ c.{method}() }}}}," for method in METHODS) + "{{ ('a' + c).isidentifier() }}"
     "{{ (c + 'Σ').lower() }}{{ ('AΣ' + c).lower() }}{{ ('ΑΣ' + c + 'Α').lower() }}{{ (c + 'a').title() }}"
-    "{{ (c ~ 'x ' ~ c)|wordcount }}{{ (c ~ 'Σ')|title }}{{ c|int(-1) }}{{ [c] }}"
+    "{{ (c ~ 'x ' ~ c)|wordcount }}{{ (c ~ 'Σ')|title }}{{ c|int(-1) }}{{ [c] }}{{ '%a' % c }}{{ '{!a}'.format(c) }}"
     "\n{% endfor %}"
 )
 
