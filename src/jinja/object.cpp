@@ -244,13 +244,27 @@ std::vector<Object> read_items(Budget& budget, const Object& object) {
   return items;
 }
 
-void check_hashable(const Object& object) {
-  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", get_type_name(object)));
-  if (const auto* view = object.get_if<DictView>(); view != nullptr && view->of != DictView::Of::values)
-    fail(fmt::format("unhashable type: '{}'", get_type_name(object)));
+namespace {
+
+// Returns the object itself, or one of a tuple's items, if it has no hash; null if all have one.
+const Object* find_unhashable(const Object& object) {
+  if (object.is<List>() || object.is<DictPtr>()) return &object;
+  if (const auto* view = object.get_if<DictView>()) return view->of == DictView::Of::values ? nullptr : &object;
   if (const auto* tuple = object.get_if<Tuple>()) {
-    for (const Object& item : tuple->items->items) check_hashable(item);
+    for (const Object& item : tuple->items->items) {
+      if (const Object* const found = find_unhashable(item)) return found;
+    }
   }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_hashable(const Object& object) { return find_unhashable(object) == nullptr; }
+
+void check_hashable(const Object& object) {
+  if (const Object* const found = find_unhashable(object))
+    fail(fmt::format("unhashable type: '{}'", get_type_name(*found)));
 }
 
 void check_usable(const Object& object) {

@@ -198,7 +198,9 @@ std::optional<std::size_t> find_length(const Object& object);
 // Returns the items of a loop over an object; empties an iterator. Throws if the object is not iterable.
 std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
-// Throws if the object cannot be a key of a dictionary.
+// Returns true if the object can be a key of a dictionary.
+bool is_hashable(const Object& object);
+// Throws if it cannot.
 void check_hashable(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
 // Throws for a number that make_object() could not convert.

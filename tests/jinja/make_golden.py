@@ -140,6 +140,12 @@ BY_HAND = [
     "{{ '{a{b}'.format(a=1) }}",
     "{{ '%5%' % 1 }}",
     "{{ '%(a)s %s' % {'a': 1} }}",
+    # Keys without a hash.
+    "{{ {}[([],)] is defined }}{{ {1: 2}[(1, {})] is defined }}{{ d[[1]] is defined }}{{ {(1, 2): 3}[(1, 2)] }}{{ d[d.keys()] is defined }}",
+    "{{ {(d.values(),): 1}|length }}{{ [1][([],)] is defined }}",
+    "{{ {}.get(([],)) }}",
+    "{{ ([],) in {} }}",
+    "{{ {([],): 1} }}",
 ]
 
 
