@@ -147,8 +147,8 @@ namespace {
 const DictPtr& get_dict(const Object& self) { return *self.get_if<DictPtr>(); }
 
 template <DictView::Of kOf>
-Object make_view(Interpreter&, const Object& self, Parameters&) {
-  return DictView{kOf, get_dict(self)};
+Object make_view(Interpreter& in, const Object& self, Parameters&) {
+  return DictView{kOf, get_dict(self), in.budget().number_object()};
 }
 
 Object get_or_default(Interpreter& in, const Object& self, Parameters& given) {

@@ -52,11 +52,14 @@ class Budget {
     charge(count * bytes_each);
   }
   const Limits& limits() const { return limits_; }
+  // Returns a number that no other object of the rendering has.
+  std::uint64_t number_object() { return ++objects_; }
 
  private:
   Limits limits_;
   std::uint64_t steps_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t objects_ = 0;
 };
 
 }  // namespace poise::jinja

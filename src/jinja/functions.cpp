@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostOfRange = 100'000;  // Jinja's sandbox has this limit
 
-Object make_range(Interpreter&, Parameters& given) {
+Object make_range(Interpreter& in, Parameters& given) {
   const std::vector<Object> bounds = given.read_positional();
   if (bounds.empty() || bounds.size() > 3) fail(fmt::format("range expected 1 to 3 arguments, got {}", bounds.size()));
   std::array<std::int64_t, 3> numbers = {0, 0, 1};
@@ -31,7 +31,7 @@ Object make_range(Interpreter&, Parameters& given) {
     numbers[bounds.size() == 1 ? 1 : i] = *number;
   }
   if (numbers[2] == 0) fail("range() arg 3 must not be zero");
-  const RangeObject range = {numbers[0], numbers[1], numbers[2]};
+  const RangeObject range = {numbers[0], numbers[1], numbers[2], in.budget().number_object()};
   if (range.size() > kMostOfRange) fail(fmt::format("Range too big: more than {} items", kMostOfRange));
   return range;
 }

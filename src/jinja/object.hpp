@@ -73,16 +73,17 @@ struct RangeObject {
   std::int64_t start = 0;
   std::int64_t stop = 0;
   std::int64_t step = 1;
+  std::uint64_t identity = 0;  // Budget::number_object(), for is_same()
 
   std::int64_t size() const;
   std::int64_t at(std::int64_t index) const { return start + index * step; }
-  friend bool operator==(const RangeObject&, const RangeObject&) = default;
 };
 
 // Represents the result of dict.keys() and similar methods.
 struct DictView {
   enum class Of { keys, values, items } of = Of::keys;
   DictPtr dict;
+  std::uint64_t identity = 0;  // as in RangeObject
 };
 
 // Represents an iterator, which returns each item once.

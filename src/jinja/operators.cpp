@@ -245,7 +245,7 @@ Object slice_object(Budget& budget, const Object& object, const Object& start, c
     const Bounds bounds = find_bounds(range->size(), start, stop, step);
     std::int64_t by = 0;
     if (__builtin_mul_overflow(range->step, bounds.step, &by)) fail_too_large();
-    return RangeObject{range->at(bounds.start), range->at(bounds.stop), by};
+    return RangeObject{range->at(bounds.start), range->at(bounds.stop), by, budget.number_object()};
   }
   fail(fmt::format("'{}' object is not subscriptable", get_type_name(object)));
 }
@@ -304,7 +304,8 @@ bool are_equal(Budget& budget, const Object& left, const Object& right) {
   }
   if (const auto* view = left.get_if<DictView>()) {
     const DictView& other = *right.get_if<DictView>();
-    if (view->of != other.of || view->of == DictView::Of::values) return false;
+    if (view->of == DictView::Of::values || other.of == DictView::Of::values) return view->identity == other.identity;
+    if (view->of != other.of) return false;
     if (view->of == DictView::Of::items) return are_equal_dicts(budget, *view->dict, *other.dict);
     if (view->dict->entries().size() != other.dict->entries().size()) return false;
     return std::ranges::all_of(view->dict->entries(), [&](const Dict::Entry& entry) {
@@ -322,9 +323,12 @@ struct Same {
   // In Python, equal texts are often one object.
   bool operator()(const TextPtr& text) const { return text->bytes == right.text()->bytes; }
   bool operator()(const List& list) const { return list.items == right.get_if<List>()->items; }
-  bool operator()(const Tuple& tuple) const { return tuple.items == right.get_if<Tuple>()->items; }
-  bool operator()(const RangeObject&) const { return false; }
-  bool operator()(const DictView&) const { return false; }
+  bool operator()(const Tuple& tuple) const {
+    const SequencePtr& other = right.get_if<Tuple>()->items;
+    return tuple.items == other || (tuple.items->items.empty() && other->items.empty());  // Python has one ()
+  }
+  bool operator()(const RangeObject& range) const { return range.identity == right.get_if<RangeObject>()->identity; }
+  bool operator()(const DictView& view) const { return view.identity == right.get_if<DictView>()->identity; }
   template <typename Kept>
   bool operator()(const Kept& kept) const {
     return kept == *right.get_if<Kept>();

@@ -146,6 +146,10 @@ BY_HAND = [
     "{{ {}.get(([],)) }}",
     "{{ ([],) in {} }}",
     "{{ {([],): 1} }}",
+    # Identity.
+    "{% set r = range(3) %}{{ r is sameas r }}{{ r is sameas range(3) }}{{ r[:] is sameas r }}{{ [r][0] is sameas r }}",
+    "{% set k = d.keys() %}{{ k is sameas k }}{{ k is sameas d.keys() }}{% set i = d.items() %}{{ i is sameas i }}{{ d.values() is sameas d.values() }}",
+    "{{ d.values() == d.values() }}{% set v = d.values() %}{{ v == v }}{{ v in [v] }}{{ () is sameas(()) }}{{ () is sameas([]) }}{{ [] is sameas([]) }}",
 ]
 
 
