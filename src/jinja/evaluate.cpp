@@ -198,6 +198,12 @@ bool Interpreter::contains(const Object& container, const Object& value) {
   if (const auto* sequence = container.sequence()) {
     return std::ranges::any_of(*sequence, [&](const Object& item) { return are_equal(budget_, item, value); });
   }
+  if (is_iterator(container)) {
+    while (const auto item = take_item(budget_, container)) {
+      if (are_equal(budget_, *item, value)) return true;
+    }
+    return false;
+  }
   if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", get_type_name(container)));
   const std::vector<Object> items = read_items(budget_, container);
   return std::ranges::any_of(items, [&](const Object& item) { return are_equal(budget_, item, value); });

@@ -18,12 +18,14 @@ Object filter_length(Interpreter&, const Object& value, Parameters&) {
 }
 
 Object filter_first(Interpreter& in, const Object& value, Parameters&) {
+  const Object none = make_undefined("No first item, sequence was empty.");
+  if (is_iterator(value)) return take_item(in.budget(), value).value_or(none);
   const std::vector<Object> items = read_items(in.budget(), value);
-  return items.empty() ? make_undefined("No first item, sequence was empty.") : items.front();
+  return items.empty() ? none : items.front();
 }
 
 void check_reversible(const Object& value) {
-  if (value.is<IteratorPtr>() || !is_iterable(value))
+  if (is_iterator(value) || !is_iterable(value))
     fail(fmt::format("'{}' object is not reversible", get_type_name(value)));
 }
 

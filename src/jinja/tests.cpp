@@ -37,9 +37,7 @@ bool is_sequence(Interpreter&, const Object& value, Parameters&) {
   return value.is_undefined() || value.text() != nullptr || value.sequence() != nullptr || value.is<DictPtr>() ||
          value.is<RangeObject>();
 }
-bool can_iterate(Interpreter&, const Object& value, Parameters&) {
-  return is_iterable(value) || (value.is<ThingPtr>() && find_length(value).has_value());
-}
+bool can_iterate(Interpreter&, const Object& value, Parameters&) { return is_iterable(value); }
 bool can_call(Interpreter&, const Object& value, Parameters&) {
   const auto* const thing = value.get_if<ThingPtr>();
   return value.is_undefined() || (thing != nullptr && (*thing)->is_callable());

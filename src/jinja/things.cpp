@@ -41,6 +41,16 @@ Object Loop::call(Interpreter& in, Parameters& parameters) {
   return out;
 }
 
+std::vector<Object> Loop::take_items(Budget& budget, std::size_t most) {
+  std::vector<Object> pairs;
+  while (index_ + 1 < items_.size() && pairs.size() < most) {
+    budget.step();
+    ++index_;
+    pairs.push_back(make_tuple(budget, {items_[index_], ThingPtr(shared_from_this())}));
+  }
+  return pairs;
+}
+
 Object Loop::cycle(Parameters& parameters) const {
   const std::vector<Object> values = parameters.read_positional();
   if (values.empty()) fail("no items for cycling given");

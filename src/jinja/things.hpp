@@ -34,6 +34,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
 
   const std::vector<Object>& items() const { return items_; }
+  std::size_t index() const { return index_; }
   void set_index(std::size_t index) { index_ = index; }
   // Ends the loop. Releases values that may refer to the loop itself.
   void end_loop() {
@@ -45,6 +46,9 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::string describe() const override;
   unsigned depth() const override { return object_depth_; }
   std::optional<std::size_t> length() const override { return items_.size(); }
+  bool is_iterable() const override { return true; }
+  // Advances the loop. An item is a pair of the loop's item and the loop, as in Jinja.
+  std::vector<Object> take_items(Budget& budget, std::size_t most) override;
   Object call(Interpreter& in, Parameters& parameters) override;
   std::optional<Object> find_attribute(Interpreter& in, std::string_view name) override;
 

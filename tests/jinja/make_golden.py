@@ -150,6 +150,17 @@ BY_HAND = [
     "{% set r = range(3) %}{{ r is sameas r }}{{ r is sameas range(3) }}{{ r[:] is sameas r }}{{ [r][0] is sameas r }}",
     "{% set k = d.keys() %}{{ k is sameas k }}{{ k is sameas d.keys() }}{% set i = d.items() %}{{ i is sameas i }}{{ d.values() is sameas d.values() }}",
     "{{ d.values() == d.values() }}{% set v = d.values() %}{{ v == v }}{{ v in [v] }}{{ () is sameas(()) }}{{ () is sameas([]) }}{{ [] is sameas([]) }}",
+    # A loop is an iterator: it gives its next items, with itself, and skips them.
+    "{% for x in [1, 2, 3] %}{{ loop is iterable }}{{ loop is sequence }}{{ loop|list }}{{ loop.index }}{{ loop.last }}{% endfor %}",
+    "{% for x in 'abcdef' %}{{ x }}{{ (loop|first)[0] }}{{ loop.index }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}",
+    "{% for x in 'abcdef' %}{{ x }}{{ ('c', loop) in loop }}{{ loop.index }};{% endfor %}",
+    "{% set ns = namespace() %}{% for x in 'abc' %}{% set ns.l = loop %}{% break %}{% endfor %}{{ ns.l|map('first')|list }}{{ ns.l|list }}",
+    "{% for x in 'abc' %}{{ loop|map('first')|join }}{{ loop.changed(loop|list) }}{{ loop|length }}{% endfor %}",
+    "{% for x in 'abc' %}{% for y in loop %}{{ y[0] }}{{ y[1].index }}{% endfor %}{{ loop|tojson }}{% endfor %}",
+    "{% for x in 'abc' %}{{ loop|last }}{% endfor %}",
+    "{% for x in 'abc' %}{{ loop|reverse|map('first')|list }}{{ loop|first is defined }}{% endfor %}",
+    "{% set g = l|map('string') %}{{ g|first }}{{ g|list }}{% set h = l|map('string') %}{{ '1' in h }}{{ h|list }}",
+    "{{ cycler is iterable }}{{ joiner is iterable }}{{ dict is iterable }}{{ namespace() is iterable }}{{ range is iterable }}",
 ]
 
 
