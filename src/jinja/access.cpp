@@ -86,7 +86,7 @@ Object make_missing_attribute(const Object& object, std::string_view name) {
 std::optional<Object> find_item_by_key(Budget& budget, const Object& object, const Object& key) {
   if (object.is_undefined()) fail_undefined(object);
   if (const auto* dict = object.get_if<DictPtr>()) {
-    if (!is_hashable(key)) return std::nullopt;
+    if (!is_hashable(budget, key)) return std::nullopt;
     const Object* const found = (*dict)->find(budget, key);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }

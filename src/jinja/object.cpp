@@ -76,7 +76,7 @@ std::size_t Dict::find_place(Budget& budget, const Object& key) const {
     const auto found = texts_.find(text->bytes);
     return found == texts_.end() ? entries_.size() : found->second;
   }
-  check_hashable(key);
+  check_hashable(budget, key);
   if (!has_other_keys_) return entries_.size();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (are_equal(budget, entries_[i].first, key)) return i;
@@ -266,12 +266,13 @@ std::vector<Object> read_items(Budget& budget, const Object& object) {
 namespace {
 
 // Returns the object itself, or one of a tuple's items, if it has no hash; null if all have one.
-const Object* find_unhashable(const Object& object) {
+const Object* find_unhashable(Budget& budget, const Object& object) {
+  budget.step();
   if (object.is<List>() || object.is<DictPtr>()) return &object;
   if (const auto* view = object.get_if<DictView>()) return view->of == DictView::Of::values ? nullptr : &object;
   if (const auto* tuple = object.get_if<Tuple>()) {
     for (const Object& item : tuple->items->items) {
-      if (const Object* const found = find_unhashable(item)) return found;
+      if (const Object* const found = find_unhashable(budget, item)) return found;
     }
   }
   return nullptr;
@@ -279,10 +280,10 @@ const Object* find_unhashable(const Object& object) {
 
 }  // namespace
 
-bool is_hashable(const Object& object) { return find_unhashable(object) == nullptr; }
+bool is_hashable(Budget& budget, const Object& object) { return find_unhashable(budget, object) == nullptr; }
 
-void check_hashable(const Object& object) {
-  if (const Object* const found = find_unhashable(object))
+void check_hashable(Budget& budget, const Object& object) {
+  if (const Object* const found = find_unhashable(budget, object))
     fail(fmt::format("unhashable type: '{}'", get_type_name(*found)));
 }
 

@@ -207,9 +207,9 @@ bool is_iterator(const Object& object);
 // Takes the next item; std::nullopt at the end. Requires: is_iterator(object).
 std::optional<Object> take_item(Budget& budget, const Object& object);
 // Returns true if the object can be a key of a dictionary.
-bool is_hashable(const Object& object);
+bool is_hashable(Budget& budget, const Object& object);
 // Throws if it cannot.
-void check_hashable(const Object& object);
+void check_hashable(Budget& budget, const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
 // Throws for a number that make_object() could not convert.
 void check_usable(const Object& object);

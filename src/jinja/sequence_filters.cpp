@@ -133,7 +133,7 @@ Object filter_unique(Interpreter& in, const Object& value, Parameters& given) {
   std::vector<Object> result;
   for (Object& item : read_items(in.budget(), value)) {
     const Object of_item = key(item);
-    check_hashable(of_item);
+    check_hashable(in.budget(), of_item);
     if (seen.find(in.budget(), of_item) != nullptr) continue;
     seen.set(in.budget(), of_item, nullptr);
     result.push_back(std::move(item));

@@ -51,12 +51,12 @@ bool is_escaped(Interpreter&, const Object& value, Parameters&) {
 }
 bool is_same_as(Interpreter&, const Object& value, Parameters& given) { return is_same(value, given.require("other")); }
 bool is_in(Interpreter& in, const Object& value, Parameters& given) { return in.contains(given.require("seq"), value); }
-bool is_filter_name(Interpreter&, const Object& value, Parameters&) {
-  check_hashable(value);
+bool is_filter_name(Interpreter& in, const Object& value, Parameters&) {
+  check_hashable(in.budget(), value);
   return value.text() != nullptr && find_filter(value.text()->bytes) != nullptr;
 }
-bool is_test_name(Interpreter&, const Object& value, Parameters&) {
-  check_hashable(value);
+bool is_test_name(Interpreter& in, const Object& value, Parameters&) {
+  check_hashable(in.budget(), value);
   return value.text() != nullptr && find_test(value.text()->bytes) != nullptr;
 }
 

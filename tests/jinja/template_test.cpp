@@ -219,6 +219,12 @@ TEST(Template, StopsAtItsLimits) {
                                    "[]|map(attribute='.' * 100000)", "[{'a': 1}]|groupby('b', default=s)"})
     ends(often + "{% set x = " + filter + " %}{% endfor %}");
   ends("{{ ('ab' * 400000) ~ ('ab' * 400000) }}");
+  // A tuple that holds a tuple twice, 60 deep, has 2^60 items to hash.
+  const std::string deep =
+      "{% set ns = namespace(x=(1,)) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}";
+  for (const std::string use :
+       {"{{ {}[ns.x] }}", "{{ ns.x in {} }}", "{{ [ns.x]|unique|list }}", "{{ ns.x is filter }}"})
+    ends(deep + use);
   ends(
       "{% set ns = namespace() %}{% macro m() %}{% endmacro %}{% set ns.m = m %}{% for i in range(9999) %}"
       "{% macro n() %}{% macro o() %}{{ n }}{% endmacro %}{% set ns.m = o %}{% endmacro %}{{ n() }}{% endfor %}"
