@@ -187,7 +187,7 @@ class Lexer {
       read_number();
     } else if (c == '\'' || c == '"') {
       read_string(c);
-    } else if (is_word(decode(source_, at_).code)) {
+    } else if (const char32_t code = decode(source_, at_).code; is_word(code) || begins_identifier(code)) {
       read_name();
     } else {
       read_symbol();
@@ -262,13 +262,18 @@ class Lexer {
     return text;
   }
 
+  // Like jinja2, reads all characters of words and identifiers, and then refuses what is not an identifier.
   void read_name() {
     std::size_t end = at_;
+    bool is_identifier = begins_identifier(decode(source_, at_).code);
     while (end < source_.size()) {
       const Decoded here = decode(source_, end);
-      if (!is_word(here.code)) break;
+      const bool continues = continues_identifier(here.code);
+      if (!continues && !is_word(here.code)) break;
+      is_identifier = is_identifier && (continues || end == at_);
       end = here.next;
     }
+    if (!is_identifier) refuse(fmt::format("'{}' is not a name", source_.substr(at_, end - at_)));
     add_token(TokenKind::name, source_.substr(at_, end - at_), end);
   }
 

@@ -161,6 +161,11 @@ BY_HAND = [
     "{% for x in 'abc' %}{{ loop|reverse|map('first')|list }}{{ loop|first is defined }}{% endfor %}",
     "{% set g = l|map('string') %}{{ g|first }}{{ g|list }}{% set h = l|map('string') %}{{ '1' in h }}{{ h|list }}",
     "{{ cycler is iterable }}{{ joiner is iterable }}{{ dict is iterable }}{{ namespace() is iterable }}{{ range is iterable }}",
+    # Names are identifiers.
+    "{% set e\u0301 = 1 %}{% set ℘·٣ = 2 %}{{ e\u0301 }}{{ ℘·٣ }}{{ {'naïve': 3}.naïve }}",
+    "{{ ²0 }}",
+    "{{ d.٣age }}",
+    "{{ a² }}",
 ]
 
 
