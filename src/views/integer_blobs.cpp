@@ -103,6 +103,7 @@ class SwappedBlob final : public Blob {
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     return blob_->stored_byte(offset / width_ * width_);
   }
+  bool decodable() const override { return blob_->decodable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
@@ -135,6 +136,7 @@ class FlippedSigns final : public Blob {
   bool seekable() const override { return blob_->seekable(); }
   std::uint64_t grain() const override { return blob_->grain(); }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return blob_->stored_byte(offset); }
+  bool decodable() const override { return blob_->decodable(); }
 
  private:
   BlobPtr blob_;
@@ -151,6 +153,7 @@ class RaisedIntegers final : public Blob {
   bool seekable() const override { return integers_->seekable(); }
   std::uint64_t grain() const override { return kIntegerBytes; }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return integers_->stored_byte(offset); }
+  bool decodable() const override { return integers_->decodable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::array<std::uint64_t, 512> integers;

@@ -168,6 +168,7 @@ class MappedBytes final : public Blob {
 
   std::uint64_t size() const override { return size_; }
   bool seekable() const override { return bytes_->seekable(); }
+  bool decodable() const override { return bytes_->decodable(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     bytes_->read(offset, out);
     for (std::byte& byte : out) byte = map_[std::to_integer<std::size_t>(byte)];

@@ -29,6 +29,7 @@ class RowOrderBlob final : public Blob {
 
   std::uint64_t size() const override { return rows_.blob->size(); }
   bool seekable() const override { return rows_.blob->seekable(); }
+  bool decodable() const override { return rows_.blob->decodable(); }
 
   std::optional<Stored> stored() const override {
     auto stored = rows_.blob->stored();
@@ -94,6 +95,7 @@ class ColumnOrderBlob final : public Blob {
 
   std::uint64_t size() const override { return row_bytes_ == 0 ? 0 : rows_->size() / row_bytes_ * made_bytes_; }
   bool seekable() const override { return rows_->seekable(); }
+  bool decodable() const override { return rows_->decodable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> row(row_bytes_);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include <poise/source.hpp>
+
 namespace poise {
 namespace {
 
@@ -33,6 +35,15 @@ TEST(ByteSwap, ReversesEveryNumber) {
   EXPECT_EQ(swapped(DType::bf16, 4), (Bytes{1, 0, 3, 2}));
   EXPECT_EQ(swapped(DType::i32, 8), (Bytes{3, 2, 1, 0, 7, 6, 5, 4}));
   EXPECT_EQ(swapped(DType::f64, 8), (Bytes{7, 6, 5, 4, 3, 2, 1, 0}));
+}
+
+// So readers do not compare the size of such a blob with a shape.
+TEST(ByteSwap, BytesOfAnUnknownEncodingStayUnknown) {
+  const BlobPtr unknown = make_opaque_blob({{Source::from_memory(counted(5), "file"), 0, 5}, "lz4"}, 5, "unknown");
+  EXPECT_FALSE(make_byte_swapped_blob(unknown, 4)->decodable());
+  EXPECT_FALSE(make_flipped_signs_blob(unknown)->decodable());
+  EXPECT_FALSE(make_raised_integers_blob(unknown, 1)->decodable());
+  EXPECT_TRUE(make_byte_swapped_blob(make_memory_blob(counted(8), "memory"), 4)->decodable());
 }
 
 // The real part stays before the imaginary one.

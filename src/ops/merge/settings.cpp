@@ -52,6 +52,18 @@ void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const 
   }
 }
 
+// Throws bad_argument also for a parameter that has one value for all models.
+void check_source_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSettings& settings) {
+  check_settings(recipe, method, settings);
+  for (const auto& [name, setting] : settings) {
+    if (!std::ranges::find(method.parameters, name, &MergeParameter::name)->of_model)
+      refuse_recipe(recipe,
+                    fmt::format("parameter {}: it has one value for all models of {}; move it from the model to "
+                                "the parameters of the recipe or slice",
+                                name, method.name));
+  }
+}
+
 void check_number_of_models(const MergeRecipe& recipe, const MergeMethod& method, std::size_t count) {
   if (count >= method.least && count <= method.most) return;
   const std::string expected =
@@ -103,7 +115,7 @@ void check_recipe(const MergeRecipe& recipe, const MergeMethod& method) {
   check_settings(recipe, method, recipe.settings);
   for (const MergeSlice& slice : recipe.slices) {
     check_settings(recipe, method, slice.settings);
-    for (const MergeSource& source : slice.sources) check_settings(recipe, method, source.settings);
+    for (const MergeSource& source : slice.sources) check_source_settings(recipe, method, source.settings);
     const auto inputs = list_inputs(recipe, slice, method);
     check_number_of_models(recipe, method, inputs.size());
     if (method.base == MergeMethod::Base::first && !recipe.base.empty() && inputs.front()->model != recipe.base)

@@ -31,13 +31,14 @@ constexpr std::array<std::string_view, 9> kNumberLists = {
     "mlp_only_layers",       "moe_layers",         "moe_layer_indices",      "full_attn_idxs", "attn_layer_indices",
     "full_attention_layers", "global_attn_layers", "cross_attention_layers", "dense_layers"};
 // These keys have periods, offsets or numbers of layers, so the layers to which they apply depend on the numbering.
-constexpr std::array<std::string_view, 17> kPositions = {
+constexpr std::array<std::string_view, 15> kPositions = {
     "sliding_window_pattern",   "max_window_layers",         "no_rope_layer_interval",
     "decoder_sparse_step",      "first_k_dense_replace",     "moe_layer_freq",
     "full_attention_interval",  "attn_layer_period",         "attn_layer_offset",
     "expert_layer_period",      "expert_layer_offset",       "global_attn_every_n_layers",
-    "cross_attention_interval", "interleave_moe_layer_step", "num_kv_shared_layers",
-    "encoder_layerdrop",        "decoder_sparse_offset"};
+    "cross_attention_interval", "interleave_moe_layer_step", "decoder_sparse_offset"};
+// These keys count the last layers, so another number of layers changes the layers to which they apply.
+constexpr std::array<std::string_view, 1> kLastLayers = {"num_kv_shared_layers"};
 
 bool is_in(std::string_view key, const auto& keys) { return std::ranges::find(keys, key) != keys.end(); }
 
@@ -191,20 +192,31 @@ std::vector<std::string> add_layer_keys(Model& model, const LayerList& list, con
               path);
 }
 
+// Returns true if the last `count` layers are still the last ones.
+bool keeps_last_layers(const LayerCut& cut, std::uint64_t count) {
+  if (count > cut.kept.size()) return false;
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    if (cut.kept[cut.kept.size() - i] + i != cut.list.count) return false;
+  }
+  return true;
+}
+
 void warn_of_positions(Model& model, const LayerCut& cut) {
   const bool is_beginning = cut.is_ascending && cut.kept.back() + 1 == cut.kept.size();
-  if (is_beginning) return;
-  std::vector<std::string> keys;
+  std::vector<std::string> positions;
+  std::vector<std::string> last;
   for (const auto& [key, value] : find_layer_keys(model.config_json, cut.list)) {
-    if (is_in(key, kPositions) && value.get_if<Value::Array>() == nullptr && !(value == Value())) keys.push_back(key);
+    if (value.get_if<Value::Array>() != nullptr || value == Value()) continue;
+    if (is_in(key, kPositions) && !is_beginning) positions.push_back(key);
+    const auto* count = value.get_if<std::uint64_t>();
+    if (is_in(key, kLastLayers) && count != nullptr && !keeps_last_layers(cut, *count)) last.push_back(key);
   }
-  if (keys.empty()) return;
-  model.warnings.push_back({Severity::warning,
-                            fmt::format("layers: keys that count layers from the first one are unchanged, although "
-                                        "layers have other numbers now: {}",
-                                        list_names(keys)),
-                            {},
-                            {}});
+  const auto warn = [&](std::string_view text, const std::vector<std::string>& keys) {
+    if (!keys.empty())
+      model.warnings.push_back({Severity::warning, fmt::format("layers: {}: {}", text, list_names(keys)), {}, {}});
+  };
+  warn("keys that count layers from the first one are unchanged, although layers have other numbers now", positions);
+  warn("keys that count the last layers are unchanged, although other layers are the last now", last);
 }
 
 // Changes the configuration. Returns the changed keys.

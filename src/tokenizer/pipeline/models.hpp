@@ -122,9 +122,10 @@ class WordCache {
     return {ids_.data() + slot.ids, slot.count};
   }
 
-  // Stores the tokens of the word that find() was last called with. Requires: at most kLongestWord bytes and tokens.
+  // Stores the tokens of the word that find() was last called with, if there are at most kMostTokens of them. Requires:
+  // at most kLongestWord bytes.
   void store(std::string_view word, std::span<const TokenId> tokens) {
-    if (tokens.empty()) return;
+    if (tokens.empty() || tokens.size() > kMostTokens) return;
     if (slots_.empty() || text_.size() + word.size() > kMaxText || ids_.size() + tokens.size() > kMaxText) {
       slots_.assign(kSlots, {});
       text_.clear();
@@ -140,6 +141,7 @@ class WordCache {
  private:
   static constexpr std::size_t kSlots = 1 << 15;
   static constexpr std::size_t kMaxText = 2 << 20;
+  static constexpr std::size_t kMostTokens = 512;  // affixes of words may add many tokens of bytes
 
   struct Slot {
     std::uint64_t hash = 0;

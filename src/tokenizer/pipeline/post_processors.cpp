@@ -143,6 +143,8 @@ void leave_out_model_tokens(Attributes& pipeline, std::size_t rows) {
   }
   if (const auto* scores = model->get_if<Value::Array>("scores"); scores != nullptr && scores->size() > rows)
     changed.set("scores", Value::Array(scores->begin(), scores->begin() + static_cast<std::ptrdiff_t>(rows)));
+  if (const auto* unknown = model->get_if<std::uint64_t>("unk_id"); unknown != nullptr && *unknown >= rows)
+    changed.set("unk_id", Value());
   pipeline.set("model", std::move(changed));
 }
 

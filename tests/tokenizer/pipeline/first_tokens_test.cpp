@@ -82,6 +82,18 @@ TEST(FirstTokens, LeavesOutScoresOfUnigrams) {
   EXPECT_THAT(Tokenizer(keep_first_tokens(whole, 2)).encode("ab"), ElementsAre(0, 1));
 }
 
+TEST(FirstTokens, LeavesOutTheUnknownTokenOfUnigrams) {
+  VocabularySettings settings;
+  settings.kind = VocabularyKind::pipeline;
+  settings.pipeline = {
+      {"model",
+       Attributes{{"type", "Unigram"}, {"unk_id", std::uint64_t{2}}, {"scores", Value::Array{-1.1, -1.2, -0.3}}}}};
+  Vocabulary whole(settings);
+  for (const char* text : {"a", "b", "<unk>"}) whole.add(text, 0, TokenType::normal);
+  EXPECT_THAT(Tokenizer(whole).encode("axb"), ElementsAre(0, 2, 1));
+  EXPECT_THAT(Tokenizer(keep_first_tokens(whole, 2)).encode("ab"), ElementsAre(0, 1));
+}
+
 TEST(FirstTokens, OfSentencePiece) {
   const Vocabulary whole = read_vocabulary(source_directory() / "examples/nano-mistral/tokenizer.model").value();
   for (const std::size_t rows : {260U, 300U, 700U}) {
