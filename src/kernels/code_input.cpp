@@ -76,7 +76,9 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   }
 }
 
-// Rounds a step of `count` tokens, at most four, and stores their integers from `to` on.
+// Rounds the same step of `count` tokens, at most four. Stores their integers at `to`, and their scales after the
+// integers of the group. The integers of missing tokens are 0. Rounded numbers need no sums, because they have no
+// minimums.
 HWY_INLINE void ConvertRoundedStep(const float* x, std::size_t stride, std::size_t count, const CodeLayout& layout,
                                    std::byte* to) {
 #if HWY_TARGET <= HWY_AVX3

@@ -128,8 +128,9 @@ struct CodeTile {
   std::size_t stride = kCodeRows;  // the distance of two tokens in `sums`
 };
 
-// Attention makes panels of numbers that are not a stored matrix. Returns true if this processor has the instructions
-// for panels of rounded numbers (AVX-512 VNNI).
+// Attention uses the three functions below to make and multiply panels of numbers that are not a stored matrix.
+
+// Returns true if this processor has the instructions for panels of rounded numbers (AVX-512 VNNI).
 bool can_multiply_rounded_panels();
 
 // Rounds a step of a panel of kCodeRows rows. The number of row r in column i is numbers[i * stride + r]. Writes
@@ -139,7 +140,8 @@ void round_panel_step(const float* numbers, std::size_t columns, std::size_t str
                       float* scales);
 
 // Adds the products of a panel of rounded numbers and the first `tokens` of kCodeTokens tokens to `sums`. May also
-// write the sums of the other tokens. Ignores `mins`. Requires: can_multiply_rounded_panels().
+// write the sums of the other tokens. Does not use `mins`, which may point to any numbers. Requires:
+// can_multiply_rounded_panels().
 void multiply_rounded_tile(const CodeTile& tile, std::size_t tokens);
 
 // Returns how many columns share a scale in panels of a matrix, up to `most`; 0 if the matrix cannot become panels on

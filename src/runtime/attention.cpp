@@ -57,9 +57,9 @@ void attend_with_vectors(const AttentionTask& task, const AttentionHeads& heads,
 
 enum class Method : std::uint8_t { vectors, tiles, panels };
 
-// The last two convert keys and values for each task. With fewer rows (a row is a token with a head), panels take
-// longer than vectors.
-constexpr std::size_t kLeastRowsOfPanels = 128;
+// Tiles and panels convert keys and values once for each task. Panels save time from this number of rows on; a row is a
+// token with a query head.
+constexpr std::size_t kLeastRowsOfPanels = 32;
 
 // Chooses how `count` tokens of a sequence attend.
 Method choose_method(std::size_t count, const AttentionHeads& heads, CacheType type, Precision precision) {
@@ -82,10 +82,11 @@ struct Division {
     const std::size_t most_rows = method == Method::vectors ? 16 : 512;
     const std::size_t least_rows = method == Method::panels ? kLeastRowsOfPanels : 1;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), (least_rows + heads - 1) / heads,
-                                     std::max<std::size_t>(1, most_rows / heads));
     constexpr std::size_t kFewHeads = 4;  // fewer would read the same keys too often
     if (count * all.kv_count < threads) heads = std::min(heads, kFewHeads);
+    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), (least_rows + heads - 1) / heads,
+                                     std::max<std::size_t>(1, most_rows / heads));
+    tokens = (count + (count + tokens - 1) / tokens - 1) / ((count + tokens - 1) / tokens);  // tasks of equal size
   }
 };
 
@@ -100,6 +101,21 @@ void compute_attention_weights(float* scores, std::size_t count, const Attention
   if (heads.cap != 0.0F) apply_soft_cap(scores, count, heads.cap);
   if (heads.sinks != nullptr) scores[count] = heads.sinks[head];
   apply_softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
+}
+
+bool decode_positions(const KvCache& cache, Cached what, const CachedRun& run, std::size_t size, float* out) {
+  const CacheKernels& kernels = cache.type().kernels();
+  const bool is_keys = what == Cached::keys;
+  const bool are_finite = (is_keys ? kernels.decode_keys : kernels.decode_values)(run.block, size, out);
+  if (run.count == kBlockPositions) return are_finite;
+  if (is_keys) {
+    for (std::size_t i = 0; i < size; ++i)
+      std::fill_n(out + i * kBlockPositions + run.count, kBlockPositions - run.count, 0.0F);
+  } else {
+    std::fill_n(out + run.count * size, (kBlockPositions - run.count) * size, 0.0F);
+  }
+  return are_finite ||
+         std::all_of(out, out + kBlockPositions * size, [](float number) { return std::isfinite(number); });
 }
 
 float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
@@ -128,7 +144,8 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
     const Method method = choose_method(end - begin, heads, tokens[begin].cache->type().type, precision);
-    // With vectors, the tasks of all sequences together keep the threads busy.
+    // With vectors, the tasks of all sequences together keep the threads busy. Tiles and panels divide each sequence as
+    // if it were alone.
     const Division division(method == Method::vectors ? tokens.size() : end - begin, heads, method);
     for (std::size_t first = begin; first < end; first += division.tokens) {
       for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {

@@ -27,10 +27,13 @@ struct AttentionToken {
 };
 
 // Computes out[t, h] = softmax(queries[t, h] . keys * scale) values. queries and out are [tokens, heads.count,
-// heads.size]. The bits of a result do not depend on the other tokens and heads, nor on the number of threads. There is
-// two exceptions with Precision::fast. A matrix unit sums more than KernelInput::kFewTokensWithTiles tokens of a
-// sequence in another order. AVX-512 VNNI rounds the numbers of many tokens of a sequence to integers of 12.5 bits,
-// unless the cache has float32. Requires: tokens of a sequence have consecutive positions.
+// heads.size]. The bits of a result do not depend on the other tokens and heads, nor on the number of threads.
+// Precision::fast has two exceptions, both for many tokens of a sequence. A matrix unit sums more than
+// KernelInput::kFewTokensWithTiles of them in another order. AVX-512 VNNI rounds queries, keys, values and weights to
+// integers of 12.5 bits and a sign (attend_on_panels()), unless the cache has float32. A result then still does not
+// depend on which other tokens are computed with its token, only on whether they are many. If a number in the cache is
+// not finite, the tokens of its task are computed in float32. Requires: tokens of a sequence have consecutive
+// positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);
 
@@ -57,6 +60,10 @@ void compute_attention_weights(float* scores, std::size_t count, const Attention
 float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
                                    const AttentionHeads& heads, std::size_t head);
 
+// Decodes keys or values of a block. Sets slots from the end of the run on to 0: they have zeros or older numbers.
+// Returns true if the others are finite. Requires: the run begins with the first slot.
+bool decode_positions(const KvCache& cache, Cached what, const CachedRun& run, std::size_t size, float* out);
+
 // Returns true if heads of this size are whole tiles, as attend_on_tiles() requires.
 bool can_use_tiles(std::size_t size);
 
@@ -71,10 +78,12 @@ bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, flo
 // Returns true if this processor can multiply heads of this size as panels, as attend_on_panels() requires.
 bool can_use_panels(std::size_t size);
 
-// Computes one task with AVX-512 VNNI. Queries, keys, values and weights are rounded to integers up to kLargestRounded:
-// the numbers of a query, key or weight row in groups of at most 64, and each number of the values over a block of
-// positions, have a common scale. An error is at most 1/11584 of the largest number that shares the scale. Otherwise
-// like attend_on_tiles(). Requires: can_use_panels(heads.size).
+// Computes one task with AVX-512 VNNI. Rounds numbers to integers: the largest of those that share a scale becomes
+// kLargestRounded. A scale belongs to at most 64 neighbouring numbers of a query or key, to a row's weights for a block
+// of positions, or to the same number of all values in a block. An error is at most 1/11584 of the largest of them.
+// Positions with a large share of a row's weights are computed in float32. Returns false, without computing, if a key
+// or value is not finite, as attend_on_tiles() does. Magnitudes below 1e-30 count as 0. Requires:
+// can_use_panels(heads.size).
 bool attend_on_panels(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                       float* out);
 

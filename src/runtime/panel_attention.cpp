@@ -11,7 +11,8 @@
 namespace poise {
 namespace {
 
-// Rows of queries whose scores are computed before their weights. Their numbers stay in the second-level cache.
+// How many rows of queries are computed together: first all their scores, then their weights. Up to some thousand
+// positions, these fit the second-level cache.
 constexpr std::size_t kRows = 32;
 static_assert(kRows % kCodeTokens == 0 && kBlockPositions % kCodeRows == 0 && kBlockPositions == kMostRoundedStep);
 
@@ -29,9 +30,9 @@ CodeLayout make_layout(std::size_t columns, std::size_t step) {
 // Computes attention with keys and values as panels of rounded integers. Each thread has one, and reuses its memory.
 //
 // The rows of a panel of keys are positions, and its columns are the numbers of a key. The rows of a panel of values
-// are the numbers of a value, and its columns are positions: those of a block share a scale. A row of queries uses
-// these integers only for blocks that it sees as a whole, and adds the values of other positions as float32. So a
-// result does not depend on positions that its token does not see.
+// are the numbers of a value, and its columns are positions: those of a block share a scale. So a row of queries uses
+// the integers of values only for blocks that it sees as a whole, and adds other values as float32. No result then
+// depends on positions that its token does not see. Keys have a scale of their own at each position.
 class PanelAttention {
  public:
   static PanelAttention& get_thread_instance() {
@@ -53,7 +54,8 @@ class PanelAttention {
   }
 
  private:
-  // Holds panels one after the other: the codes and scales of each are `codes_apart` and `scales_apart` apart.
+  // Holds panels one after the other. The codes of a panel begin `codes_apart` bytes after those of the panel before
+  // it, and its scales `scales_apart` numbers after.
   struct PanelRows {
     AlignedVector<std::uint8_t> codes;
     AlignedFloats scales;
@@ -75,23 +77,24 @@ class PanelAttention {
     }
   };
 
-  // Rounds keys and values. Returns false if one is not finite. Slots without a position have zeros or older numbers.
+  // Rounds keys and values. Returns false if one is not finite.
   bool load_keys_and_values(const AttentionTask& task) {
     const KvCache& cache = *task.tokens.front().cache;
-    const CacheKernels& kernels = cache.type().kernels();
     keys_.resize(positions_ / kCodeRows, size_, key_step_);
     values_.resize(size_ / kCodeRows, positions_, kBlockPositions);
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
     for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
-      const auto get_block = [&](Cached what) { return find_run(task, what, at, at + kBlockPositions).block; };
-      if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
+      const auto decode = [&](Cached what) {
+        return decode_positions(cache, what, find_run(task, what, at, at + kBlockPositions), size_, numbers_.data());
+      };
+      if (!decode(Cached::keys)) return false;
       for (std::size_t p = 0; p < kBlockPositions; p += kCodeRows) {
         const std::size_t panel = (at + p) / kCodeRows;
         for (std::size_t i = 0; i < size_; i += key_step_)
           round_panel_step(numbers_.data() + i * kBlockPositions + p, key_step_, kBlockPositions,
                            keys_.get_codes(panel, i), keys_.get_scales(panel, i / key_step_));
       }
-      if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
+      if (!decode(Cached::values)) return false;
       for (std::size_t i = 0; i < size_; i += kCodeRows)
         round_panel_step(numbers_.data() + i, kBlockPositions, size_, values_.get_codes(i / kCodeRows, at),
                          values_.get_scales(i / kCodeRows, at / kBlockPositions));
@@ -105,11 +108,12 @@ class PanelAttention {
                                                std::min(end_, begin_ + last));
   }
 
-  // Returns the positions that a token sees, counted from begin_, and those of them that are whole blocks.
+  // Returns the positions that a token sees, counted from begin_.
   IndexRange find_seen(const AttentionToken& token, std::size_t window) const {
     const IndexRange seen = find_visible_positions(token, window);
     return {seen.first - begin_, seen.last - begin_};
   }
+  // Returns the blocks that are in `seen` as a whole; an empty range if there are none.
   static IndexRange cut_to_whole_blocks(const IndexRange& seen) {
     const std::size_t first = (seen.first + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
     return {first, std::max(first, seen.last / kBlockPositions * kBlockPositions)};
@@ -120,7 +124,7 @@ class PanelAttention {
     const std::size_t apart = heads.count * size_;  // numbers between two tokens
     const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
     const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
-    // Blocks from `first` to `last` are visible to at least one of the rows.
+    // Positions [first, last), counted from begin_, are the blocks that at least one of the rows sees.
     const std::size_t first = find_seen(get_token(rows.first), heads.window).first / kBlockPositions * kBlockPositions;
     const std::size_t last =
         (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
@@ -147,9 +151,8 @@ class PanelAttention {
     }
     for (std::size_t row = rows.first, next = row; row < rows.last; row = next) {
       next = std::min(rows.last, (row / task.count + 1) * task.count);  // the rows of a token
-      float* const weights = scores_.data() + (row - rows.first) * stride;
-      add_partial_blocks(task, find_seen(get_token(row), heads.window), first, {weights, stride, next - row},
-                         out + find_row_place(row));
+      add_exact_values(task, find_seen(get_token(row), heads.window), first, row - rows.first, next - row, stride,
+                       factors.data(), out + find_row_place(row));
     }
     sums_.assign(kRows * size_, 0.0F);
     if (whole.first < whole.last) {
@@ -165,21 +168,38 @@ class PanelAttention {
     }
   }
 
-  // Sets `out` to the weighted values of positions that do not fill a block, and their weights to 0.
-  void add_partial_blocks(const AttentionTask& task, const IndexRange& seen, std::size_t first,
-                          const FloatRows& weights, float* out) {
-    const CacheKernels& kernels = task.tokens.front().cache->type().kernels();
+  // Sets `out` to the weighted values of positions that are added as float32, and their weights to 0, for `count` rows
+  // of a token from `row` on. These positions are those that do not fill a block, and those with a large weight, which
+  // would make the step of its block too coarse for the other weights. Many heads give a large weight to the first
+  // token of a text.
+  void add_exact_values(const AttentionTask& task, const IndexRange& seen, std::size_t first, std::size_t row,
+                        std::size_t count, std::size_t stride, const float* factors, float* out) {
+    constexpr float kLargeShare = 1.0F / 8;  // of the sum of a row's weights
     const IndexRange whole = cut_to_whole_blocks(seen);
-    std::fill_n(out, weights.count * size_, 0.0F);
-    const auto add = [&](std::size_t begin, std::size_t end) {
-      if (begin >= end) return;
-      kernels.add_values({weights.data + (begin - first), weights.stride, weights.count},
-                         find_run(task, Cached::values, begin, end), size_, out);
-      for (std::size_t q = 0; q < weights.count; ++q)
-        std::fill_n(const_cast<float*>(weights.data) + q * weights.stride + (begin - first), end - begin, 0.0F);
+    const auto get_weights = [&](std::size_t q, std::size_t position) {
+      return scores_.data() + (row + q) * stride + (position - first);
     };
-    add(seen.first, std::min(seen.last, whole.first));
-    add(std::max(whole.first, whole.last), seen.last);
+    const auto add = [&](std::size_t begin, std::size_t end, std::size_t q, std::size_t rows) {
+      if (begin >= end) return;
+      task.tokens.front().cache->type().kernels().add_values(
+          {get_weights(q, begin), stride, rows}, find_run(task, Cached::values, begin, end), size_, out + q * size_);
+      for (std::size_t i = q; i < q + rows; ++i) std::fill_n(get_weights(i, begin), end - begin, 0.0F);
+    };
+    std::fill_n(out, count * size_, 0.0F);
+    add(seen.first, std::min(seen.last, whole.first), 0, count);
+    add(std::max(whole.first, whole.last), seen.last, 0, count);
+    for (std::size_t q = 0; q < count; ++q) {
+      const float large = kLargeShare / factors[row + q];
+      if (!(large < 1)) continue;  // no weight is above 1
+      for (std::size_t block = whole.first; block < whole.last; block += kBlockPositions) {
+        const float* const weights = get_weights(q, block);
+        const auto is_large = [&](float weight) { return weight > large; };
+        if (std::count_if(weights, weights + kBlockPositions, is_large) == 0) continue;  // in vectors, unlike any_of()
+        for (std::size_t p = 0; p < kBlockPositions; ++p) {
+          if (is_large(weights[p])) add(block + p, block + p + 1, q, 1);
+        }
+      }
+    }
   }
 
   static void convert_input(KernelInput::Panels& input, const CodeLayout& layout, const float* x, std::size_t stride,

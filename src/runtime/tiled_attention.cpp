@@ -76,22 +76,22 @@ class TiledAttention {
   // numbers; their weights are 0.
   bool load_keys_and_values(const AttentionTask& task, std::size_t end) {
     const KvCache& cache = *task.tokens.front().cache;
-    const CacheKernels& kernels = cache.type().kernels();
     keys_.resize(std::max(keys_.size(), positions_ * size_ * kParts));
     values_.resize(std::max(values_.size(), positions_ * size_ * kParts));
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
     for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
-      const auto get_block = [&](Cached what) {
-        return cache.find_run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions))
-            .block;
+      const auto decode = [&](Cached what) {
+        const CachedRun run =
+            cache.find_run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions));
+        return decode_positions(cache, what, run, size_, numbers_.data());
       };
-      if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
+      if (!decode(Cached::keys)) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
         store_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).move_by(i * kTileTokens),
                     kParts * size_ * kTileTokens);
       }
-      if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
+      if (!decode(Cached::values)) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
         store_pairs(row, row + size_, size_, get_values(0).move_by((at + i) * kTileTokens),

@@ -41,6 +41,11 @@ struct Tokens {
     cache.reserve(kPositions);
     for (std::size_t p = 0; p < kPositions; ++p)
       cache.encode_and_store(0, p, keys.data() + p * width, values.data() + p * width);
+    if (has_nan_after) {
+      const std::vector<float> bad(width, std::numeric_limits<float>::quiet_NaN());
+      cache.reserve(kPositions + 1);
+      cache.encode_and_store(0, kPositions, bad.data(), bad.data());
+    }
     std::vector<float> out(batch * heads.count * heads.size);
     std::vector<AttentionToken> tokens;
     for (std::size_t t = 0; t < batch; ++t) tokens.push_back({&cache, kPositions - batch + t});
@@ -92,6 +97,7 @@ struct Tokens {
   std::vector<float> keys;
   std::vector<float> values;
   std::vector<float> queries;
+  bool has_nan_after = false;  // the cache has a position after those of the tokens, with NaN
 };
 
 TEST(Attention, HeadsThatShareKeysAttendAsTheyWouldAlone) {
@@ -146,6 +152,58 @@ TEST(Attention, OtherCachesRoundKeysAndValues) {
 }
 
 // Takes tokens of two sequences in turn, with several numbers of threads.
+// Runs the test on the instruction set that multiplies panels of rounded numbers, if this machine has it.
+template <typename Test>
+void with_panels(Test&& test) {
+  for (const Unit& unit : every_unit()) {
+    const ChosenUnit chosen(unit);
+    if (unit.tiles != TileUnit::none || !can_use_panels(32)) continue;
+    SCOPED_TRACE(unit);
+    test();
+  }
+}
+
+TEST(Attention, PanelsOfSeveralSequencesAndThreadsHaveTheSameBits) {
+  with_panels([] {
+    for (const AttentionHeads& heads :
+         {AttentionHeads{3, 1, 32}, AttentionHeads{10, 2, 64}, AttentionHeads{33, 1, 32}}) {
+      const std::size_t width = heads.kv_count * heads.size;
+      const std::size_t row = heads.count * heads.size;
+      std::mt19937 random(17);
+      constexpr std::array<std::size_t, 2> kTokens = {150, 40};  // both from position 0 on
+      std::vector<KvCache> caches;
+      for (const std::size_t count : kTokens) {
+        KvCache& cache =
+            caches.emplace_back(CacheType::f16, CachedHeads{heads.kv_count, heads.size}, std::vector<std::size_t>{count});
+        cache.reserve(count);
+        const std::vector<float> numbers = random_floats(2 * count * width, random);
+        for (std::size_t p = 0; p < count; ++p)
+          cache.encode_and_store(0, p, numbers.data() + 2 * p * width, numbers.data() + (2 * p + 1) * width);
+      }
+      std::vector<AttentionToken> tokens;
+      for (std::size_t s = 0; s < kTokens.size(); ++s) {
+        for (std::size_t p = 0; p < kTokens[s]; ++p) tokens.push_back({&caches[s], p});
+      }
+      const std::vector<float> queries = random_floats(tokens.size() * row, random);
+      std::vector<float> out(queries.size());
+      std::vector<float> again(queries.size());
+      attend(tokens, 0, heads, Precision::fast, queries.data(), out.data());
+      for (const int threads : {1, 5}) {
+        tbb::task_arena(threads).execute(
+            [&] { attend(tokens, 0, heads, Precision::fast, queries.data(), again.data()); });
+        EXPECT_EQ(out, again) << heads.count << " " << threads;
+      }
+      std::size_t first = 0;
+      for (const std::size_t count : kTokens) {
+        attend(std::span(tokens).subspan(first, count), 0, heads, Precision::fast, queries.data() + first * row,
+               again.data() + first * row);
+        first += count;
+      }
+      EXPECT_EQ(out, again) << "one sequence at a time";
+    }
+  });
+}
+
 TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
   std::mt19937 random(10);
   const AttentionHeads heads = {8, 2, kSize};
@@ -253,17 +311,6 @@ TEST(Attention, OtherCachesOnAMatrixUnit) {
   });
 }
 
-// Runs the test on the instruction set that multiplies panels of rounded numbers, if this machine has it.
-template <typename Test>
-void with_panels(Test&& test) {
-  for (const Unit& unit : every_unit()) {
-    const ChosenUnit chosen(unit);
-    if (unit.tiles != TileUnit::none || !can_use_panels(32)) continue;
-    SCOPED_TRACE(unit);
-    test();
-  }
-}
-
 // Computes the expected numbers in float64 from what the cache holds, so that the differences are those of attention.
 TEST(Attention, ManyTokensAsPanels) {
   with_panels([] {
@@ -292,6 +339,10 @@ TEST(Attention, ManyTokensAsPanels) {
         // The result of a token does not depend on the tokens with it, nor on positions that it does not see.
         const std::vector<float> fewer = tokens.attended(140, kPositions, type);
         EXPECT_TRUE(std::ranges::equal(fewer, std::span(out).last(fewer.size()))) << heads.size;
+        if (heads.window == 0) {
+          tokens.has_nan_after = true;
+          EXPECT_EQ(out, tokens.attended(kBatch, kPositions + 1, type)) << heads.size;
+        }
         const std::size_t seen = kPositions - 20;
         const std::size_t width = heads.kv_count * heads.size;
         std::fill(tokens.keys.begin() + static_cast<std::ptrdiff_t>(seen * width), tokens.keys.end(), 100.0F);
@@ -303,6 +354,32 @@ TEST(Attention, ManyTokensAsPanels) {
           EXPECT_EQ(other, tokens.attended(kBatch, heads.window + kBatch, type)) << "in a ring that wraps elsewhere";
         }
       }
+    }
+  });
+}
+
+// Trained heads give most of their weight to the first token, whose value is small. The other weights must not become
+// coarse. Element 0 of keys adds 7.7 to the score of one position, which then has nine tenths of the weight.
+TEST(Attention, PanelsKeepSmallWeightsNextToALargeOne) {
+  with_panels([] {
+    for (const std::size_t position : {std::size_t{0}, std::size_t{10}}) {
+      std::mt19937 random(16);
+      Tokens tokens({4, 2, 64}, random);
+      for (std::size_t i = 0; i < tokens.queries.size(); i += 64) tokens.queries[i] = 8;
+      for (std::size_t i = 0; i < tokens.keys.size(); i += 64) tokens.keys[i] = i / 64 / 2 == position ? 7.7F : 0;
+      for (std::size_t i = 0; i < 2 * 64; ++i) tokens.values[position * 2 * 64 + i] *= 0.01F;
+      tokens.round(CacheType::f16);
+      constexpr std::size_t kBatch = 150;
+      const std::vector<float> out = tokens.attended(kBatch, kPositions, CacheType::f16);
+      double errors = 0;
+      double squares = 0;
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t token = kPositions - kBatch + i / (4 * 64);
+        const double expected = tokens.expected(token, i / 64 % 4, i % 64);
+        errors += (static_cast<double>(out[i]) - expected) * (static_cast<double>(out[i]) - expected);
+        squares += expected * expected;
+      }
+      EXPECT_LT(std::sqrt(errors / squares), 2e-3) << position;
     }
   });
 }
