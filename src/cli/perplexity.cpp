@@ -80,6 +80,12 @@ std::string make_json(const PerplexityResult& result) {
   return to_json(answer) + "\n";
 }
 
+// Keeps zeros at the end, so that the digits of a column are below each other.
+std::string format_digits(double value, int digits) {
+  const bool has_point = std::abs(value) < std::pow(10, digits - 1);  // else "#" would end the text with a point
+  return has_point ? fmt::format("{:#.{}g}", value, digits) : fmt::format("{:.{}g}", value, digits);
+}
+
 std::string make_table(const PerplexityResult& result) {
   const std::string computed =
       result.windows > 0 ? format_count(result.windows, "window") : format_count(result.texts, "text");
@@ -87,15 +93,14 @@ std::string make_table(const PerplexityResult& result) {
               {false, true, true});
   const auto add = [&](const std::string& what, const Estimate& estimate) {
     const bool has_error = !std::isnan(estimate.standard_error);
-    table.add({what, fmt::format("{:.5g}", estimate.value),
-               has_error ? fmt::format("{:.2g}", estimate.standard_error) : "-"});
+    table.add({what, format_digits(estimate.value, 5), has_error ? format_digits(estimate.standard_error, 2) : "-"});
   };
   add("perplexity", result.perplexity);
   if (const auto& against = result.against) {
     add("perplexity of the base", against->base_perplexity);
     add("ratio of both", against->ratio);
     add("mean Kullback-Leibler divergence", against->kl_mean);
-    table.add({"largest", fmt::format("{:.5g}", against->kl_max), ""});
+    table.add({"largest", format_digits(against->kl_max, 5), ""});
     add("share of equal best tokens", against->same_top);
   }
   return table.text();

@@ -101,7 +101,8 @@ struct CodeLayout {
   // columns in the same memory.
   std::size_t block_columns() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
   // Returns how many bytes a step of kCodeTokens tokens has. After the integers come three arrays with a number of 32
-  // bits for each token: -offset * (the sum of its integers), their scale, and scale * sum. Padding comes last.
+  // bits for each token: -offset * (the sum of its integers), their scale, and scale * sum, which rounded numbers do
+  // not have. Padding comes last.
   std::size_t count_step_bytes() const { return count_integer_bytes() + 128; }
   std::size_t count_groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
   std::size_t blocks() const { return (columns + block_columns() - 1) / block_columns(); }

@@ -1,8 +1,8 @@
 // LayoutType describes one layout: a way in which parts hold a tensor's elements.
 //
 // To add a layout, write a file in views/ with its row, and add the row to the table in layout_type.cpp. inspect,
-// verify, convert, diff, run and zTensor 2 then use it. A format's own notation belongs in the format's folder. A row
-// in runtime/stored_form.cpp lets kernels multiply by codes in their stored form.
+// verify, convert, diff, run and zTensor 1.1 and 2 then use it. A format's own notation belongs in the format's folder.
+// A row in runtime/stored_form.cpp lets kernels multiply by codes in their stored form.
 #pragma once
 
 #include <compare>
@@ -84,7 +84,7 @@ struct LayoutType {
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
   // Null: no check.
   void (*check)(const Tensor& tensor) = nullptr;
-  bool needs_known_parts = false;  // check() requires known types and sizes of all parts
+  bool needs_known_parts = false;  // check() is called only if Poise knows the types and encodings of all parts
   // Throws invalid_file naming tensor and part where the content of a part contradicts the others; reads that part.
   // Null: parts cannot contradict each other. Requires: check() passes, and the types and sizes of all parts are known.
   void (*check_content)(const Tensor& tensor) = nullptr;

@@ -1,6 +1,7 @@
 #include "formats/ztensor/affine.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -19,8 +20,10 @@ namespace {
 
 float read_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
-  if (const auto found = convert_to_double(value); found && std::isfinite(*found)) return static_cast<float>(*found);
-  fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, format_found_value(value)));
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (const auto found = convert_to_double(value); found && std::abs(*found) <= kMost)
+    return static_cast<float>(*found);
+  fail_affine(tensor, fmt::format("{}: expected a finite number of float32, found {}", key, format_found_value(value)));
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {

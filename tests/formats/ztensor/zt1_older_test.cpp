@@ -239,6 +239,23 @@ TEST(Ztensor, ScalesThatAreNotNumbersAreRefused) {
   }
 }
 
+// Nor do readers accept a number that float32 does not hold.
+TEST(Ztensor, ScalesBeyondFloat32AreRefused) {
+  for (const auto& [delta, found] : {std::pair{1e300, "1e+300"},
+                                     {std::numeric_limits<double>::quiet_NaN(), "nan"},
+                                     {-std::numeric_limits<double>::infinity(), "-inf"}}) {
+    Model model;
+    Tensor tensor = make_dense("q", {2}, DType::i8, make_memory_blob(std::vector<std::byte>(2), "q"));
+    tensor.attributes.set("poise.affine",
+                          Attributes{{"bits", std::uint64_t{8}}, {"delta", delta}, {"min", 0.0}, {"max", 1.0}});
+    model.add(std::move(tensor));
+    for (const Format* format : {&kZtensor1, &kZtensor2}) {
+      EXPECT_THAT(support::message_of([&] { read(written(model, *format)); }),
+                  HasSubstr(fmt::format("delta: expected a finite number of float32, found {}", found)));
+    }
+  }
+}
+
 // Tags, long heads and payloads of NaN: an edit keeps the bytes of everything else.
 TEST(Zt1Older, AnEditKeepsAllOtherBytes) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("poise-edit-1.2-{}.zt", ::getpid());
