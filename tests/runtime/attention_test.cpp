@@ -173,8 +173,8 @@ TEST(Attention, PanelsOfSeveralSequencesAndThreadsHaveTheSameBits) {
       constexpr std::array<std::size_t, 2> kTokens = {150, 40};  // both from position 0 on
       std::vector<KvCache> caches;
       for (const std::size_t count : kTokens) {
-        KvCache& cache =
-            caches.emplace_back(CacheType::f16, CachedHeads{heads.kv_count, heads.size}, std::vector<std::size_t>{count});
+        KvCache& cache = caches.emplace_back(CacheType::f16, CachedHeads{heads.kv_count, heads.size},
+                                             std::vector<std::size_t>{count});
         cache.reserve(count);
         const std::vector<float> numbers = random_floats(2 * count * width, random);
         for (std::size_t p = 0; p < count; ++p)
