@@ -64,13 +64,14 @@ if has_step results; then
   echo "arm64: $(find "$work/sve" -type f | wc -l) results with NEON and with SVE equal those of this machine, to the byte"
 fi
 
-# run_units NAME FILTER CPU: runs unit tests in parallel shards, and prints how many passed.
+# run_units NAME FILTER CPU: runs unit tests in parallel shards, and prints how many passed. A shard takes up to 20
+# minutes; the limit ends one that QEMU does not wake up again.
 run_units() {
   shards=$((JOBS * 4))
   seq 0 $((shards - 1)) | QEMU_CPU=$3 GTEST_TOTAL_SHARDS=$shards xargs -P "$JOBS" -I "{}" sh -c \
-    'GTEST_SHARD_INDEX={} "$0" --gtest_brief=1 --gtest_filter="$1" >"$2-{}.log" 2>&1' \
-    "$output/build/tests/run" "$2" "$output/$1" || {
-    grep -h "FAILED\|rror" "$output/$1"-*.log >&2 || true
+    'GTEST_SHARD_INDEX={} timeout 5400 "$0" --gtest_filter="$1" >"$2-{}.log" 2>&1 || {
+       tail -n 3 "$2-{}.log"; exit 1; }' "$output/build/tests/run" "$2" "$output/$1" >&2 || {
+    grep -h "FAILED\|Failure" -A 4 "$output/$1"-*.log >&2 || true
     exit 1
   }
   passed=$(cat "$output/$1"-*.log | sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' | paste -sd+ | bc)
