@@ -65,11 +65,11 @@ if has_step results; then
 fi
 
 # run_units NAME FILTER CPU: runs unit tests in parallel shards, and prints how many passed. A shard takes up to 20
-# minutes; the limit ends one that QEMU does not wake up again.
+# minutes, and several times as long next to other programs; the limit ends one that QEMU does not wake up again.
 run_units() {
   shards=$((JOBS * 4))
   seq 0 $((shards - 1)) | QEMU_CPU=$3 GTEST_TOTAL_SHARDS=$shards xargs -P "$JOBS" -I "{}" sh -c \
-    'GTEST_SHARD_INDEX={} timeout 5400 "$0" --gtest_filter="$1" >"$2-{}.log" 2>&1 || {
+    'GTEST_SHARD_INDEX={} timeout -k 60 5400 "$0" --gtest_filter="$1" >"$2-{}.log" 2>&1 || {
        tail -n 3 "$2-{}.log"; exit 1; }' "$output/build/tests/run" "$2" "$output/$1" >&2 || {
     grep -h "FAILED\|Failure" -A 4 "$output/$1"-*.log >&2 || true
     exit 1

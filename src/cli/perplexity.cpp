@@ -10,6 +10,7 @@
 #include <poise/perplexity.hpp>
 
 #include "api/texts.hpp"
+#include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
@@ -80,9 +81,10 @@ std::string make_json(const PerplexityResult& result) {
   return to_json(answer) + "\n";
 }
 
-// Keeps zeros at the end, so that the digits of a column are below each other.
+// Returns a number with this many digits, also if the last ones are zeros.
 std::string format_digits(double value, int digits) {
-  const bool has_point = std::abs(value) < std::pow(10, digits - 1);  // else "#" would end the text with a point
+  const double rounded = std::abs(parse_double(fmt::format("{:.{}e}", value, digits - 1)).value_or(value));
+  const bool has_point = rounded < std::pow(10, digits - 1);  // otherwise "#" would add a point and a zero
   return has_point ? fmt::format("{:#.{}g}", value, digits) : fmt::format("{:.{}g}", value, digits);
 }
 

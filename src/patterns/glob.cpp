@@ -42,13 +42,8 @@ bool is_in_class(std::string_view character, std::string_view name) {
   return found != kClasses.end() && found->holds(character.front());
 }
 
-// Returns the name of the class that a set begins with: "digit" for "[:digit:]".
-std::optional<std::string_view> find_class_name(std::string_view set) {
-  if (!set.starts_with("[:")) return std::nullopt;
-  const std::size_t end = set.find(":]", 2);
-  if (end == std::string_view::npos) return std::nullopt;
-  return set.substr(2, end - 2);
-}
+// Returns the name of the class that a set begins with: "digit" for "[:digit:]". Requires: it begins with a class.
+std::string_view find_class_name(std::string_view set) { return set.substr(2, set.find(":]", 2) - 2); }
 
 bool skip_inversion(std::string_view& set) {
   const bool inverted = set.starts_with('!') || set.starts_with('^');
@@ -68,7 +63,13 @@ std::pair<std::string_view, std::string_view> pop_range(std::string_view& set) {
 // a pattern with many of them takes no longer than others.
 class SetEnds {
  public:
-  explicit SetEnds(std::string_view pattern) : pattern_(pattern) {}
+  explicit SetEnds(std::string_view pattern) : pattern_(pattern) {
+    if (const std::size_t at = pattern.rfind(":]"); at != std::string_view::npos) from_last_end_ = pattern.size() - at;
+  }
+
+  // Returns true if the rest of a set begins with a class such as [:digit:]. Without this check, each "[:" would search
+  // all that follows. Requires: `rest` ends as the pattern.
+  bool has_class(std::string_view rest) const { return rest.starts_with("[:") && rest.size() - 2 >= from_last_end_; }
 
   // Returns true if the set whose first byte after "[" is that of `rest` has an end. Requires: `rest` ends as the
   // pattern.
@@ -100,18 +101,20 @@ class SetEnds {
   }
 
   std::string_view pattern_;
+  std::size_t from_last_end_ = SIZE_MAX;  // bytes from the last ":]" to the end of the pattern
   std::vector<bool> closes_;  // for each byte inside a set: whether the set has an end; empty until it is needed
 };
 
 // Returns true if the set after a "[" contains the character, and removes the set from the pattern. Requires: the set
-// has an end.
-bool match_set(std::string_view& pattern, std::string_view character) {
+// has an end, and `ends` belongs to the whole pattern.
+bool match_set(std::string_view& pattern, std::string_view character, const SetEnds& ends) {
   const bool inverted = skip_inversion(pattern);
   bool found = false;
   for (bool is_first = true; is_first || !pattern.starts_with(']'); is_first = false) {
-    if (const auto name = find_class_name(pattern)) {
-      found = found || is_in_class(character, *name);
-      pattern.remove_prefix(name->size() + 4);
+    if (ends.has_class(pattern)) {
+      const std::string_view name = find_class_name(pattern);
+      found = found || is_in_class(character, name);
+      pattern.remove_prefix(name.size() + 4);
       continue;
     }
     const auto [from, to] = pop_range(pattern);
@@ -128,7 +131,7 @@ bool match_token(std::string_view& pattern, std::string_view& name, SetEnds& end
   const std::string_view wanted = pop_character(rest);
   const std::string_view character = find_first_character(name);
   bool matches = wanted == "?" || wanted == character;
-  if (wanted == "[" && ends.has_end(rest)) matches = match_set(rest, character);
+  if (wanted == "[" && ends.has_end(rest)) matches = match_set(rest, character, ends);
   if (!matches) return false;
   pattern = rest;
   name.remove_prefix(character.size());
@@ -173,7 +176,7 @@ std::size_t count_glob_stars(std::string_view pattern) {
   while (!pattern.empty()) {
     const std::string_view first = pop_character(pattern);
     if (first == "*") ++stars;
-    if (first == "[" && ends.has_end(pattern)) match_set(pattern, "a");
+    if (first == "[" && ends.has_end(pattern)) match_set(pattern, "a", ends);
   }
   return stars;
 }

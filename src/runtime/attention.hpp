@@ -32,8 +32,8 @@ struct AttentionToken {
 // KernelInput::kFewTokensWithTiles of them in another order. AVX-512 VNNI rounds queries, keys, values and weights to
 // integers of 12.5 bits and a sign (attend_on_panels()), unless the cache has float32. A result then still does not
 // depend on which other tokens are computed with its token, only on whether they are many. If a number in the cache is
-// not finite, the tokens of its task are computed in float32. Requires: tokens of a sequence have consecutive
-// positions.
+// not finite, tokens near it are computed in float32; the number of threads decides which. Requires: tokens of a
+// sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);
 

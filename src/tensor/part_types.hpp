@@ -20,7 +20,7 @@ inline bool has_known_types(const Tensor& tensor) {
 }
 
 // Formats a value, or null as "nothing", for a message about an unexpected value. Cuts JSON after 100 bytes. JSON has
-// no NaN and no infinity, so these become "nan", "inf" and "-inf".
+// no NaN and no infinity, so such a number becomes "nan", "inf" or "-inf".
 inline std::string format_found_value(const Value* value) {
   constexpr std::size_t kMostBytes = 100;
   const double* const number = value == nullptr ? nullptr : value->get_if<double>();

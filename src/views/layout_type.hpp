@@ -84,7 +84,9 @@ struct LayoutType {
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
   // Null: no check.
   void (*check)(const Tensor& tensor) = nullptr;
-  bool needs_known_parts = false;  // check() is called only if Poise knows the types and encodings of all parts
+  // True if check_parts() calls check() only with parts whose types and encodings Poise knows. zTensor 2 calls it
+  // always.
+  bool needs_known_parts = false;
   // Throws invalid_file naming tensor and part where the content of a part contradicts the others; reads that part.
   // Null: parts cannot contradict each other. Requires: check() passes, and the types and sizes of all parts are known.
   void (*check_content)(const Tensor& tensor) = nullptr;

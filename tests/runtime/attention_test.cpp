@@ -151,7 +151,6 @@ TEST(Attention, OtherCachesRoundKeysAndValues) {
   }
 }
 
-// Takes tokens of two sequences in turn, with several numbers of threads.
 // Runs the test on the instruction set that multiplies panels of rounded numbers, if this machine has it.
 template <typename Test>
 void with_panels(Test&& test) {
@@ -204,6 +203,7 @@ TEST(Attention, PanelsOfSeveralSequencesAndThreadsHaveTheSameBits) {
   });
 }
 
+// Takes tokens of two sequences in turn, with several numbers of threads.
 TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
   std::mt19937 random(10);
   const AttentionHeads heads = {8, 2, kSize};

@@ -12,6 +12,7 @@
 
 #include "bytes/little_endian.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "io/directory.hpp"
 #include "io/file_descriptor.hpp"
@@ -401,8 +402,8 @@ std::optional<Value> read_texts(const TensorProto& proto, const Source& source) 
   if (proto.is_external || proto.raw || proto.field != ListField::none)
     fail("string_data: expected the texts of a STRING tensor in this field, found elements in another one");
   if (element_count(proto.dims) != proto.texts.size())
-    fail(fmt::format("string_data: shape {} expects {}, found {}", to_string(proto.dims),
-                     element_count(proto.dims).value_or(UINT64_MAX), proto.texts.size()));
+    fail(fmt::format("string_data: found {}, expected those of shape {}", format_count(proto.texts.size(), "text"),
+                     to_string(proto.dims)));
   Value::Array texts;
   std::uint64_t left = kMostTextBytes;
   for (const auto& place : proto.texts) {

@@ -239,7 +239,8 @@ void check_layout2(const Tensor& tensor) {
   const LayoutType& type = find_layout_type(tensor.layout);
   if (&type == &layouts::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
-  if (type.check != nullptr) return check_parts(tensor);
+  if (&type == &layouts::groups) return check_parts(tensor);  // its scheme is unknown if a type is
+  if (type.check != nullptr) return type.check(tensor);       // also checks the roles of parts with unknown types
   if (is_gguf_layout(tensor.layout.name())) return check_gguf_blocks(tensor);
 }
 

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 15> kPositions = {
     "full_attention_interval",  "attn_layer_period",         "attn_layer_offset",
     "expert_layer_period",      "expert_layer_offset",       "global_attn_every_n_layers",
     "cross_attention_interval", "interleave_moe_layer_step", "decoder_sparse_offset"};
-// These keys count the last layers, so another number of layers changes the layers to which they apply.
+// These keys count the last layers, so they apply to other layers if the last ones are cut.
 constexpr std::array<std::string_view, 1> kLastLayers = {"num_kv_shared_layers"};
 
 bool is_in(std::string_view key, const auto& keys) { return std::ranges::find(keys, key) != keys.end(); }
@@ -192,9 +192,10 @@ std::vector<std::string> add_layer_keys(Model& model, const LayerList& list, con
               path);
 }
 
-// Returns true if the last `count` layers are still the last ones.
+// Returns true if the last `count` layers are still the last ones, and the one before them, whose keys they share, is
+// still there.
 bool keeps_last_layers(const LayerCut& cut, std::uint64_t count) {
-  if (count > cut.kept.size()) return false;
+  if (count >= cut.kept.size()) return count == 0;
   for (std::uint64_t i = 1; i <= count; ++i) {
     if (cut.kept[cut.kept.size() - i] + i != cut.list.count) return false;
   }
@@ -216,7 +217,7 @@ void warn_of_positions(Model& model, const LayerCut& cut) {
       model.warnings.push_back({Severity::warning, fmt::format("layers: {}: {}", text, list_names(keys)), {}, {}});
   };
   warn("keys that count layers from the first one are unchanged, although layers have other numbers now", positions);
-  warn("keys that count the last layers are unchanged, although other layers are the last now", last);
+  warn("keys that count the last layers are unchanged, so they apply to other layers", last);
 }
 
 // Changes the configuration. Returns the changed keys.

@@ -584,6 +584,11 @@ def sparse(corpus):
     corpus.valid("csr", csr())
     corpus.valid("csr of u64", csr(dtype="u64"))
     corpus.refused("csr of i64", csr(dtype="i64"), "u64", TENSOR)
+    # Parts of unknown types have no size to check, but their roles are those of the layout.
+    codebook = {"shape": [32], "layout": "poise.codebook/1", "attributes": {"block": 16}}
+    corpus.refused(
+        "codebook without its numbers", one({**codebook, "parts": {"data": part(type="mystery")}}), "codebook", TENSOR
+    )
     corpus.refused("csr of u32 and u64", csr(other="u64"), "u32", TENSOR)
     corpus.refused("csr of rank 3", csr(shape=(2, 3, 1)), "rank", TENSOR)
     corpus.refused("csr of rank 1", csr(shape=(6,)), "rank", TENSOR)
