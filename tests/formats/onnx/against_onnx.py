@@ -190,7 +190,10 @@ with tempfile.TemporaryDirectory() as directory:
     wrong, raw = (helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", b"b"]) for _ in range(2))
     wrong.string_data.append(b"c")
     raw.raw_data = b"abcd"
-    for tensor, message in ((wrong, "string_data: found 3 texts, expected those of shape [2]"), (raw, "elements in another one")):
+    for tensor, message in (
+        (wrong, "string_data: found 3 texts, expected those of shape [2]"),
+        (raw, "elements in another one"),
+    ):
         onnx.save(model_of([tensor]), path / "wrong.onnx")
         refused = subprocess.run([sys.argv[1], "inspect", path / "wrong.onnx"], capture_output=True, text=True)
         assert refused.returncode == 1 and message in refused.stderr, refused
