@@ -12,6 +12,7 @@ import pathlib
 import random
 import re
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -42,6 +43,7 @@ class Server(ThreadingHTTPServer):
         self.fault = "none"  # of the files of repositories
         self.damaged = set()
         self.at_once, self.most_at_once = 0, 0
+        self.delay = 0  # seconds before an answer
         self.garble_listing = None  # changes the text of a listing
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -77,6 +79,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.seen.append((path, dict(self.headers)))
             self.server.at_once += 1
             self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
+        time.sleep(self.server.delay)
         self.answer(path)
         with self.server.lock:
             self.server.at_once -= 1
