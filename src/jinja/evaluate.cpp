@@ -199,7 +199,7 @@ bool Interpreter::contains(const Object& container, const Object& value) {
     return std::ranges::any_of(*sequence, [&](const Object& item) { return are_equal(budget_, item, value); });
   }
   if (is_iterator(container)) {
-    while (const auto item = take_item(budget_, container)) {
+    while (const auto item = pop_item(budget_, container)) {
       if (are_equal(budget_, *item, value)) return true;
     }
     return false;

@@ -176,7 +176,7 @@ Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items
     ~End() { loop.end_loop(); }
   } const end{*state};
   bool is_done = false;  // some item reached the end of the body; Jinja runs `else` otherwise
-  // The body may advance the loop (Loop::take_items).
+  // The body may advance the loop (Loop::pop_items).
   for (std::size_t i = 0; i < state->items().size(); i = state->index() + 1) {
     budget_.step();
     state->set_index(i);

@@ -46,7 +46,7 @@ unsigned compute_container_depth(const std::vector<Object>& items) {
 }
 
 std::optional<Object> Thing::find_attribute(Interpreter&, std::string_view) { return std::nullopt; }
-std::vector<Object> Thing::take_items(Budget&, std::size_t) { return {}; }
+std::vector<Object> Thing::pop_items(Budget&, std::size_t) { return {}; }
 
 std::int64_t RangeObject::size() const {
   if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -210,10 +210,10 @@ bool is_iterator(const Object& object) {
   return object.is<IteratorPtr>() || (thing != nullptr && (*thing)->is_iterable());
 }
 
-std::optional<Object> take_item(Budget& budget, const Object& object) {
+std::optional<Object> pop_item(Budget& budget, const Object& object) {
   budget.step();
   if (const auto* thing = object.get_if<ThingPtr>()) {
-    std::vector<Object> items = (*thing)->take_items(budget, 1);
+    std::vector<Object> items = (*thing)->pop_items(budget, 1);
     return items.empty() ? std::nullopt : std::optional(std::move(items.front()));
   }
   Iterator& from = **object.get_if<IteratorPtr>();
@@ -244,7 +244,7 @@ std::vector<Object> read_items(Budget& budget, const Object& object) {
     items.assign(from.items.begin() + static_cast<std::ptrdiff_t>(from.next), from.items.end());
     from.next = from.items.size();
   } else if (is_iterator(object)) {
-    items = (*object.get_if<ThingPtr>())->take_items(budget, std::numeric_limits<std::size_t>::max());
+    items = (*object.get_if<ThingPtr>())->pop_items(budget, std::numeric_limits<std::size_t>::max());
     charge_items(items.size());
   } else if (object.is<DictPtr>() || object.is<DictView>()) {
     const auto* const view = object.get_if<DictView>();

@@ -111,8 +111,8 @@ class Thing {
   // Returns Python's len(); std::nullopt if there is none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
   virtual bool is_iterable() const { return false; }
-  // Returns the next items of an iteration, at most `most`. Requires: is_iterable().
-  virtual std::vector<Object> take_items(Budget& budget, std::size_t most);
+  // Removes the next items of an iteration and returns them, at most `most`. Requires: is_iterable().
+  virtual std::vector<Object> pop_items(Budget& budget, std::size_t most);
   virtual void check_usable() const {}
 };
 using ThingPtr = std::shared_ptr<Thing>;
@@ -204,8 +204,8 @@ std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
 // Returns true for an object that gives each item once, such as a generator.
 bool is_iterator(const Object& object);
-// Takes the next item; std::nullopt at the end. Requires: is_iterator(object).
-std::optional<Object> take_item(Budget& budget, const Object& object);
+// Removes the next item and returns it; std::nullopt at the end. Requires: is_iterator(object).
+std::optional<Object> pop_item(Budget& budget, const Object& object);
 // Returns true if the object can be a key of a dictionary.
 bool is_hashable(Budget& budget, const Object& object);
 // Throws if it cannot.

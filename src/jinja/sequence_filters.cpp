@@ -19,7 +19,7 @@ Object filter_length(Interpreter&, const Object& value, Parameters&) {
 
 Object filter_first(Interpreter& in, const Object& value, Parameters&) {
   const Object none = make_undefined("No first item, sequence was empty.");
-  if (is_iterator(value)) return take_item(in.budget(), value).value_or(none);
+  if (is_iterator(value)) return pop_item(in.budget(), value).value_or(none);
   const std::vector<Object> items = read_items(in.budget(), value);
   return items.empty() ? none : items.front();
 }

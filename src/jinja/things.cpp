@@ -41,7 +41,7 @@ Object Loop::call(Interpreter& in, Parameters& parameters) {
   return out;
 }
 
-std::vector<Object> Loop::take_items(Budget& budget, std::size_t most) {
+std::vector<Object> Loop::pop_items(Budget& budget, std::size_t most) {
   std::vector<Object> pairs;
   while (index_ + 1 < items_.size() && pairs.size() < most) {
     budget.step();

@@ -48,7 +48,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::optional<std::size_t> length() const override { return items_.size(); }
   bool is_iterable() const override { return true; }
   // Advances the loop. An item is a pair of the loop's item and the loop, as in Jinja.
-  std::vector<Object> take_items(Budget& budget, std::size_t most) override;
+  std::vector<Object> pop_items(Budget& budget, std::size_t most) override;
   Object call(Interpreter& in, Parameters& parameters) override;
   std::optional<Object> find_attribute(Interpreter& in, std::string_view name) override;
 

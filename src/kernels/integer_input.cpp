@@ -68,7 +68,7 @@ float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int
   float largest = 0;
   std::memcpy(&largest, &bits, sizeof largest);
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
-  if (largest < 1e-30F) return 0;
+  if (largest < kLeastScaled) return 0;
   const hn::RebindToSigned<Floats> integers;
   const hn::Rebind<std::int16_t, Floats> narrow;
   const auto factor = hn::Set(Floats(), kLargest / largest);

@@ -22,6 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
+constexpr float kLeastScaled = 1e-30F;        // smaller magnitudes count as 0
 constexpr std::int32_t kLargestWord = 32639;  // the largest 256 * upper + lower of two signed bytes
 
 // A vector has at most sixteen lanes. A step is a multiple of sixteen columns, so it fills whole vectors.
@@ -51,10 +52,12 @@ HWY_INLINE float FindLargest(const Load& load, std::size_t count) {
 
 // Returns true if numbers with this largest magnitude can be scaled to integers. Returns false if all are practically
 // 0, or if one is not finite.
-HWY_INLINE bool HasScale(float largest) { return largest >= 1e-30F && largest <= std::numeric_limits<float>::max(); }
+HWY_INLINE bool HasScale(float largest) {
+  return largest >= kLeastScaled && largest <= std::numeric_limits<float>::max();
+}
 // Returns the scale of numbers for which HasScale() is false; their integers are 0.
 HWY_INLINE float GetScaleOfZeros(float largest) {
-  return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN();
+  return largest < kLeastScaled ? 0 : std::numeric_limits<float>::quiet_NaN();
 }
 
 // Rounds `count` numbers to integers from -kLargest to kLargest. `count` is a multiple of sixteen.

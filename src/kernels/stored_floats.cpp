@@ -114,7 +114,7 @@ HWY_INLINE void RoundVectors(const float* numbers, std::size_t columns, std::siz
   for (std::size_t i = 0; i < columns; ++i)
     largest_bits = hn::Max(largest_bits, hn::BitCast(bits, hn::Abs(hn::LoadU(floats, numbers + i * stride))));
   const auto largest = hn::BitCast(floats, largest_bits);
-  const auto is_zero = hn::Lt(largest, hn::Set(floats, 1e-30F));
+  const auto is_zero = hn::Lt(largest, hn::Set(floats, kLeastScaled));
   const auto is_finite = hn::Le(largest, hn::Set(floats, std::numeric_limits<float>::max()));
   const auto has_scale = hn::AndNot(is_zero, is_finite);
   const auto most = hn::Set(floats, static_cast<float>(kLargestRounded));

@@ -63,13 +63,7 @@ std::pair<std::string_view, std::string_view> pop_range(std::string_view& set) {
 // a pattern with many of them takes no longer than others.
 class SetEnds {
  public:
-  explicit SetEnds(std::string_view pattern) : pattern_(pattern) {
-    if (const std::size_t at = pattern.rfind(":]"); at != std::string_view::npos) from_last_end_ = pattern.size() - at;
-  }
-
-  // Returns true if the rest of a set begins with a class such as [:digit:]. Without this check, each "[:" would search
-  // all that follows. Requires: `rest` ends as the pattern.
-  bool has_class(std::string_view rest) const { return rest.starts_with("[:") && rest.size() - 2 >= from_last_end_; }
+  explicit SetEnds(std::string_view pattern) : pattern_(pattern) {}
 
   // Returns true if the set whose first byte after "[" is that of `rest` has an end. Requires: `rest` ends as the
   // pattern.
@@ -79,21 +73,26 @@ class SetEnds {
     return rest.starts_with(']') ? closes_after_range(rest) : get_closes(rest);  // "]" at the beginning is a character
   }
 
+  // Returns true if the rest of a set begins with a class such as [:digit:]. Without this check, each "[:" would search
+  // all that follows. Requires: `rest` ends as the pattern; has_end() was called.
+  bool has_class(std::string_view rest) const {
+    return rest.starts_with("[:") && find_place(rest) + 2 <= last_class_end_;
+  }
+
  private:
   void find_all() {
     closes_.assign(pattern_.size() + 1, false);
-    std::size_t class_end = std::string_view::npos;  // the next ":]" at least two bytes further
+    const std::size_t last = pattern_.rfind(":]");
+    last_class_end_ = last == std::string_view::npos ? 0 : last;
+    std::size_t class_end = 0;  // the next ":]" at least two bytes further
     for (std::size_t at = pattern_.size(); at-- > 0;) {
       const std::string_view rest = pattern_.substr(at);
       if (rest.substr(std::min<std::size_t>(2, rest.size()), 2) == ":]") class_end = at + 2;
-      if (rest.starts_with("[:") && class_end != std::string_view::npos) {
-        closes_[at] = closes_[class_end + 2];
-      } else {
-        closes_[at] = rest.starts_with(']') || closes_after_range(rest);
-      }
+      closes_[at] = has_class(rest) ? closes_[class_end + 2] : rest.starts_with(']') || closes_after_range(rest);
     }
   }
-  bool get_closes(std::string_view rest) const { return closes_[pattern_.size() - rest.size()]; }
+  std::size_t find_place(std::string_view rest) const { return pattern_.size() - rest.size(); }
+  bool get_closes(std::string_view rest) const { return closes_[find_place(rest)]; }
   bool closes_after_range(std::string_view rest) const {
     if (rest.empty()) return false;
     pop_range(rest);
@@ -101,8 +100,8 @@ class SetEnds {
   }
 
   std::string_view pattern_;
-  std::size_t from_last_end_ = SIZE_MAX;  // bytes from the last ":]" to the end of the pattern
-  std::vector<bool> closes_;  // for each byte inside a set: whether the set has an end; empty until it is needed
+  std::size_t last_class_end_ = 0;  // the place of the last ":]"; 0: there is none
+  std::vector<bool> closes_;        // for each byte inside a set: whether the set has an end; empty until it is needed
 };
 
 // Returns true if the set after a "[" contains the character, and removes the set from the pattern. Requires: the set

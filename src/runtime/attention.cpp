@@ -9,6 +9,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include "bytes/checked.hpp"
 #include "kernels/activation.hpp"
 
 namespace poise {
@@ -84,9 +85,9 @@ struct Division {
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     constexpr std::size_t kFewHeads = 4;  // fewer would read the same keys too often
     if (count * all.kv_count < threads) heads = std::min(heads, kFewHeads);
-    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), (least_rows + heads - 1) / heads,
+    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), ceil_div(least_rows, heads),
                                      std::max<std::size_t>(1, most_rows / heads));
-    tokens = (count + (count + tokens - 1) / tokens - 1) / ((count + tokens - 1) / tokens);  // tasks of equal size
+    tokens = ceil_div(count, ceil_div(count, tokens));  // tasks of equal size
   }
 };
 
@@ -103,32 +104,57 @@ void compute_attention_weights(float* scores, std::size_t count, const Attention
   apply_softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
 }
 
-bool decode_positions(const KvCache& cache, Cached what, const CachedRun& run, std::size_t size, float* out) {
-  const CacheKernels& kernels = cache.type().kernels();
-  const bool is_keys = what == Cached::keys;
-  const bool are_finite = (is_keys ? kernels.decode_keys : kernels.decode_values)(run.block, size, out);
-  if (run.count == kBlockPositions) return are_finite;
-  if (is_keys) {
-    for (std::size_t i = 0; i < size; ++i)
-      std::fill_n(out + i * kBlockPositions + run.count, kBlockPositions - run.count, 0.0F);
-  } else {
-    std::fill_n(out + run.count * size, (kBlockPositions - run.count) * size, 0.0F);
-  }
-  return are_finite ||
-         std::all_of(out, out + kBlockPositions * size, [](float number) { return std::isfinite(number); });
+TaskRows::TaskRows(const AttentionTask& task, const AttentionHeads& heads)
+    : task_(task),
+      heads_(heads),
+      begin_(find_visible_positions(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions),
+      end_(task.tokens.back().position + 1),
+      positions_(ceil_div(end_ - begin_, kBlockPositions) * kBlockPositions) {}
+
+IndexRange TaskRows::find_seen(std::size_t row) const {
+  const IndexRange seen = find_visible_positions(task_.tokens[find_token(row)], heads_.window);
+  return {seen.first - begin_, seen.last - begin_};
 }
 
-float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
-                                   const AttentionHeads& heads, std::size_t head) {
-  if (heads.cap != 0.0F) {
-    for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
-    apply_soft_cap(scores + seen.first, seen.size(), heads.cap);
+IndexRange TaskRows::find_seen_blocks(const IndexRange& rows) const {
+  return {find_seen(rows.first).first / kBlockPositions * kBlockPositions,
+          ceil_div(find_seen(rows.last - 1).last, kBlockPositions) * kBlockPositions};
+}
+
+CachedRun TaskRows::find_run(Cached what, const IndexRange& positions) const {
+  return cache().find_run(what, task_.layer, task_.kv_head, begin_ + positions.first,
+                          std::min(end_, begin_ + positions.last));
+}
+
+bool TaskRows::decode_block(Cached what, std::size_t position, float* out) const {
+  const CacheKernels& kernels = cache().type().kernels();
+  const CachedRun run = find_run(what, {position, position + kBlockPositions});
+  const bool is_keys = what == Cached::keys;
+  const bool are_finite = (is_keys ? kernels.decode_keys : kernels.decode_values)(run.block, heads_.size, out);
+  if (run.count == kBlockPositions) return are_finite;
+  if (is_keys) {
+    for (std::size_t i = 0; i < heads_.size; ++i)
+      std::fill_n(out + i * kBlockPositions + run.count, kBlockPositions - run.count, 0.0F);
+  } else {
+    std::fill_n(out + run.count * heads_.size, (kBlockPositions - run.count) * heads_.size, 0.0F);
+  }
+  return are_finite ||
+         std::all_of(out, out + kBlockPositions * heads_.size, [](float number) { return std::isfinite(number); });
+}
+
+float TaskRows::compute_weights(std::size_t row, const IndexRange& blocks, float scale, float* scores) const {
+  const IndexRange seen = find_seen(row);
+  float* const first = scores + (seen.first - blocks.first);
+  float* const last = scores + (seen.last - blocks.first);
+  if (heads_.cap != 0.0F) {
+    for (float* score = first; score < last; ++score) *score *= scale;
+    apply_soft_cap(first, seen.size(), heads_.cap);
     scale = 1;
   }
-  std::fill(scores, scores + seen.first, -std::numeric_limits<float>::infinity());
-  std::fill(scores + seen.last, scores + count, -std::numeric_limits<float>::infinity());
-  const float* const sink = heads.sinks == nullptr ? nullptr : heads.sinks + head;
-  return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
+  std::fill(scores, first, -std::numeric_limits<float>::infinity());
+  std::fill(last, scores + blocks.size(), -std::numeric_limits<float>::infinity());
+  const float* const sink = heads_.sinks == nullptr ? nullptr : heads_.sinks + task_.head + row % task_.count;
+  return static_cast<float>(1.0 / compute_exponentials(scores, blocks.size(), scale, sink));
 }
 
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,

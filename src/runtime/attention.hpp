@@ -55,14 +55,45 @@ IndexRange find_visible_positions(const AttentionToken& token, std::size_t windo
 // Replaces the scores of a row with weights. If the heads have sinks, the weight of the head's sink follows the others.
 void compute_attention_weights(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
-// Computes weights from scores, in place: applies `scale`, and returns 1 / sum, the factor with which the weights add
-// up to 1. Scores outside of `seen` become weights of 0.
-float compute_unnormalized_weights(float* scores, std::size_t count, const IndexRange& seen, float scale,
-                                   const AttentionHeads& heads, std::size_t head);
+// Finds the rows of a task, and the positions that they see. A row is a token with a query head; the rows of a token
+// follow each other. Positions are counted from the beginning of the first block that the task sees. Requires: task and
+// heads outlive this.
+class TaskRows {
+ public:
+  TaskRows(const AttentionTask& task, const AttentionHeads& heads);
 
-// Decodes keys or values of a block. Sets slots from the end of the run on to 0: they have zeros or older numbers.
-// Returns true if the others are finite. Requires: the run begins with the first slot.
-bool decode_positions(const KvCache& cache, Cached what, const CachedRun& run, std::size_t size, float* out);
+  std::size_t count() const { return task_.tokens.size() * task_.count; }
+  // Returns the number of positions of all blocks that the task sees, with the slots after its last position.
+  std::size_t positions() const { return positions_; }
+  std::size_t find_token(std::size_t row) const { return row / task_.count; }
+  // Returns the place of a row in queries and results.
+  std::size_t find_place(std::size_t row) const {
+    return (find_token(row) * heads_.count + row % task_.count) * heads_.size;
+  }
+  // Returns the first row of the next token.
+  std::size_t find_next_token(std::size_t row) const { return (find_token(row) + 1) * task_.count; }
+  // Returns the positions that a row sees.
+  IndexRange find_seen(std::size_t row) const;
+  // Returns the blocks that at least one of the rows sees.
+  IndexRange find_seen_blocks(const IndexRange& rows) const;
+
+  const KvCache& cache() const { return *task_.tokens.front().cache; }
+  CachedRun find_run(Cached what, const IndexRange& positions) const;
+  // Decodes keys or values of the block at a position. Sets slots after the last position to 0: they have zeros or
+  // older numbers. Returns true if the others are finite.
+  bool decode_block(Cached what, std::size_t position, float* out) const;
+
+  // Computes the weights of a row from its scores at the positions of some blocks, in place: applies `scale`, and
+  // returns 1 / sum, the factor with which the weights add up to 1. Positions that the row does not see get 0.
+  float compute_weights(std::size_t row, const IndexRange& blocks, float scale, float* scores) const;
+
+ private:
+  const AttentionTask& task_;
+  const AttentionHeads& heads_;
+  std::size_t begin_;  // the position in the sequence from which others are counted
+  std::size_t end_;    // the last position in the sequence, plus 1
+  std::size_t positions_;
+};
 
 // Returns true if heads of this size are whole tiles, as attend_on_tiles() requires.
 bool can_use_tiles(std::size_t size);

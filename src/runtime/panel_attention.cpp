@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bytes/checked.hpp"
 #include "kernels/aligned_vector.hpp"
 #include "kernels/cache_type.hpp"
 #include "kernels/code_panel.hpp"
@@ -41,15 +42,12 @@ class PanelAttention {
   }
 
   bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
-    begin_ = find_visible_positions(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
-    end_ = task.tokens.back().position + 1;
+    const TaskRows rows(task, heads);
     size_ = heads.size;
     key_step_ = find_key_step(size_);
-    positions_ = (end_ - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
-    if (!load_keys_and_values(task)) return false;
-    const std::size_t rows = task.tokens.size() * task.count;
-    for (std::size_t row = 0; row < rows; row += kRows)
-      attend_rows(task, heads, scale, {row, std::min(rows, row + kRows)}, queries, out);
+    if (!load_keys_and_values(rows)) return false;
+    for (std::size_t row = 0; row < rows.count(); row += kRows)
+      attend_rows(rows, {row, std::min(rows.count(), row + kRows)}, scale, queries, out);
     return true;
   }
 
@@ -78,23 +76,19 @@ class PanelAttention {
   };
 
   // Rounds keys and values. Returns false if one is not finite.
-  bool load_keys_and_values(const AttentionTask& task) {
-    const KvCache& cache = *task.tokens.front().cache;
-    keys_.resize(positions_ / kCodeRows, size_, key_step_);
-    values_.resize(size_ / kCodeRows, positions_, kBlockPositions);
+  bool load_keys_and_values(const TaskRows& rows) {
+    keys_.resize(rows.positions() / kCodeRows, size_, key_step_);
+    values_.resize(size_ / kCodeRows, rows.positions(), kBlockPositions);
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
-    for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
-      const auto decode = [&](Cached what) {
-        return decode_positions(cache, what, find_run(task, what, at, at + kBlockPositions), size_, numbers_.data());
-      };
-      if (!decode(Cached::keys)) return false;
+    for (std::size_t at = 0; at < rows.positions(); at += kBlockPositions) {
+      if (!rows.decode_block(Cached::keys, at, numbers_.data())) return false;
       for (std::size_t p = 0; p < kBlockPositions; p += kCodeRows) {
         const std::size_t panel = (at + p) / kCodeRows;
         for (std::size_t i = 0; i < size_; i += key_step_)
           round_panel_step(numbers_.data() + i * kBlockPositions + p, key_step_, kBlockPositions,
                            keys_.get_codes(panel, i), keys_.get_scales(panel, i / key_step_));
       }
-      if (!decode(Cached::values)) return false;
+      if (!rows.decode_block(Cached::values, at, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += kCodeRows)
         round_panel_step(numbers_.data() + i, kBlockPositions, size_, values_.get_codes(i / kCodeRows, at),
                          values_.get_scales(i / kCodeRows, at / kBlockPositions));
@@ -102,101 +96,82 @@ class PanelAttention {
     return true;
   }
 
-  // Returns cached positions [first, last), which count from begin_.
-  CachedRun find_run(const AttentionTask& task, Cached what, std::size_t first, std::size_t last) const {
-    return task.tokens.front().cache->find_run(what, task.layer, task.kv_head, begin_ + first,
-                                               std::min(end_, begin_ + last));
-  }
-
-  // Returns the positions that a token sees, counted from begin_.
-  IndexRange find_seen(const AttentionToken& token, std::size_t window) const {
-    const IndexRange seen = find_visible_positions(token, window);
-    return {seen.first - begin_, seen.last - begin_};
-  }
   // Returns the blocks that are in `seen` as a whole; an empty range if there are none.
   static IndexRange cut_to_whole_blocks(const IndexRange& seen) {
-    const std::size_t first = (seen.first + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
+    const std::size_t first = ceil_div(seen.first, kBlockPositions) * kBlockPositions;
     return {first, std::max(first, seen.last / kBlockPositions * kBlockPositions)};
   }
 
-  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const IndexRange& rows,
-                   const float* queries, float* out) {
-    const std::size_t apart = heads.count * size_;  // numbers between two tokens
-    const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
-    const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
-    // Positions [first, last), counted from begin_, are the blocks that at least one of the rows sees.
-    const std::size_t first = find_seen(get_token(rows.first), heads.window).first / kBlockPositions * kBlockPositions;
-    const std::size_t last =
-        (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
-
+  void attend_rows(const TaskRows& task, const IndexRange& rows, float scale, const float* queries, float* out) {
+    const IndexRange blocks = task.find_seen_blocks(rows);
     numbers_.resize(std::max(numbers_.size(), kRows * size_));
     for (std::size_t row = rows.first; row < rows.last; ++row)
-      std::copy_n(queries + find_row_place(row), size_, numbers_.data() + (row - rows.first) * size_);
+      std::copy_n(queries + task.find_place(row), size_, numbers_.data() + (row - rows.first) * size_);
     convert_input(query_input_, make_layout(size_, key_step_), numbers_.data(), size_, rows.size());
-    const std::size_t stride = last - first + 16;  // not a power of two: rows then use different lines of the cache
+    const std::size_t stride = blocks.size() + 16;  // not a power of two: rows then use different lines of the cache
     scores_.resize(std::max(scores_.size(), kRows * stride));
     std::fill_n(scores_.begin(), kRows * stride, 0.0F);
-    for (std::size_t at = first; at < last; at += kCodeRows)
-      multiply(keys_, at / kCodeRows, 0, query_input_, rows.size(), scores_.data() + at - first, stride);
+    for (std::size_t at = blocks.first; at < blocks.last; at += kCodeRows)
+      multiply(keys_, at / kCodeRows, 0, query_input_, rows.size(), scores_.data() + (at - blocks.first), stride);
 
     std::array<float, kRows> factors;
-    IndexRange whole = {last, first};  // the blocks that at least one row sees as a whole
+    IndexRange whole = {blocks.last, blocks.first};  // the blocks that at least one row sees as a whole
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      IndexRange seen = find_seen(get_token(row), heads.window);
-      const IndexRange here = cut_to_whole_blocks(seen);
+      const IndexRange here = cut_to_whole_blocks(task.find_seen(row));
       if (here.size() > 0) whole = {std::min(whole.first, here.first), std::max(whole.last, here.last)};
-      seen = {seen.first - first, seen.last - first};
-      factors[row - rows.first] = compute_unnormalized_weights(
-          scores_.data() + (row - rows.first) * stride, last - first, seen, scale, heads, task.head + row % task.count);
+      factors[row - rows.first] =
+          task.compute_weights(row, blocks, scale, scores_.data() + (row - rows.first) * stride);
     }
     for (std::size_t row = rows.first, next = row; row < rows.last; row = next) {
-      next = std::min(rows.last, (row / task.count + 1) * task.count);  // the rows of a token
-      add_exact_values(task, find_seen(get_token(row), heads.window), first, row - rows.first, next - row, stride,
-                       factors.data(), out + find_row_place(row));
+      next = std::min(rows.last, task.find_next_token(row));
+      add_exact_values(task, {row, next}, blocks.first, scores_.data() + (row - rows.first) * stride, stride,
+                       factors.data() + (row - rows.first), out + task.find_place(row));
     }
     sums_.assign(kRows * size_, 0.0F);
     if (whole.first < whole.last) {
-      convert_input(weight_input_, make_layout(whole.size(), kBlockPositions), scores_.data() + whole.first - first,
-                    stride, rows.size());
+      convert_input(weight_input_, make_layout(whole.size(), kBlockPositions),
+                    scores_.data() + (whole.first - blocks.first), stride, rows.size());
       for (std::size_t i = 0; i < size_; i += kCodeRows)
         multiply(values_, i / kCodeRows, whole.first, weight_input_, rows.size(), sums_.data() + i, size_);
     }
     for (std::size_t row = rows.first; row < rows.last; ++row) {
       const float* const sums = sums_.data() + (row - rows.first) * size_;
-      float* const to = out + find_row_place(row);
+      float* const to = out + task.find_place(row);
       for (std::size_t i = 0; i < size_; ++i) to[i] = (to[i] + sums[i]) * factors[row - rows.first];
     }
   }
 
-  // Sets `out` to the weighted values of positions that are added as float32, and their weights to 0, for `count` rows
-  // of a token from `row` on. These positions are those that do not fill a block, and those with a large weight, which
-  // would make the step of its block too coarse for the other weights. Many heads give a large weight to the first
-  // token of a text.
-  void add_exact_values(const AttentionTask& task, const IndexRange& seen, std::size_t first, std::size_t row,
-                        std::size_t count, std::size_t stride, const float* factors, float* out) {
+  // Sets `out` to the weighted values of positions that are added as float32, and their weights to 0, for rows of one
+  // token. These positions are those that do not fill a block, and those with a large weight, which would make the step
+  // of its block too coarse for the other weights. Many heads give a large weight to the first token of a text. The
+  // weights of a row are those of positions from `first` on.
+  void add_exact_values(const TaskRows& task, const IndexRange& rows, std::size_t first, float* weights,
+                        std::size_t stride, const float* factors, float* out) const {
     constexpr float kLargeShare = 1.0F / 8;  // of the sum of a row's weights
+    const IndexRange seen = task.find_seen(rows.first);
     const IndexRange whole = cut_to_whole_blocks(seen);
     const auto get_weights = [&](std::size_t q, std::size_t position) {
-      return scores_.data() + (row + q) * stride + (position - first);
+      return weights + q * stride + (position - first);
     };
-    const auto add = [&](std::size_t begin, std::size_t end, std::size_t q, std::size_t rows) {
-      if (begin >= end) return;
-      task.tokens.front().cache->type().kernels().add_values(
-          {get_weights(q, begin), stride, rows}, find_run(task, Cached::values, begin, end), size_, out + q * size_);
-      for (std::size_t i = q; i < q + rows; ++i) std::fill_n(get_weights(i, begin), end - begin, 0.0F);
+    const auto add = [&](const IndexRange& positions, std::size_t q, std::size_t count) {
+      if (positions.first >= positions.last) return;
+      task.cache().type().kernels().add_values({get_weights(q, positions.first), stride, count},
+                                               task.find_run(Cached::values, positions), size_, out + q * size_);
+      for (std::size_t i = q; i < q + count; ++i) std::fill_n(get_weights(i, positions.first), positions.size(), 0.0F);
     };
-    std::fill_n(out, count * size_, 0.0F);
-    add(seen.first, std::min(seen.last, whole.first), 0, count);
-    add(std::max(whole.first, whole.last), seen.last, 0, count);
-    for (std::size_t q = 0; q < count; ++q) {
-      const float large = kLargeShare / factors[row + q];
+    std::fill_n(out, rows.size() * size_, 0.0F);
+    add({seen.first, std::min(seen.last, whole.first)}, 0, rows.size());
+    add({whole.last, seen.last}, 0, rows.size());
+    for (std::size_t q = 0; q < rows.size(); ++q) {
+      const float large = kLargeShare / factors[q];
       if (!(large < 1)) continue;  // no weight is above 1
       for (std::size_t block = whole.first; block < whole.last; block += kBlockPositions) {
-        const float* const weights = get_weights(q, block);
+        const float* const of_block = get_weights(q, block);
         const auto is_large = [&](float weight) { return weight > large; };
-        if (std::count_if(weights, weights + kBlockPositions, is_large) == 0) continue;  // in vectors, unlike any_of()
+        if (std::count_if(of_block, of_block + kBlockPositions, is_large) == 0)
+          continue;  // in vectors, unlike any_of()
         for (std::size_t p = 0; p < kBlockPositions; ++p) {
-          if (is_large(weights[p])) add(block + p, block + p + 1, q, 1);
+          if (is_large(of_block[p])) add({block + p, block + p + 1}, q, 1);
         }
       }
     }
@@ -223,9 +198,6 @@ class PanelAttention {
     }
   }
 
-  std::size_t begin_ = 0;      // the first position, at the beginning of a block
-  std::size_t end_ = 0;        // the last position, plus 1
-  std::size_t positions_ = 0;  // of whole blocks, from begin_ on
   std::size_t size_ = 0;
   std::size_t key_step_ = 0;
   PanelRows keys_;

@@ -47,22 +47,20 @@ class TiledAttention {
   }
 
   bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
-    begin_ = find_visible_positions(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
-    const std::size_t end = task.tokens.back().position + 1;
+    const TaskRows rows(task, heads);
     size_ = heads.size;
-    positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
-    if (!load_keys_and_values(task, end)) return false;
+    positions_ = rows.positions();
+    if (!load_keys_and_values(rows)) return false;
     const TileScope scope;
-    const std::size_t rows = task.tokens.size() * task.count;
-    for (std::size_t row = 0; row < rows; row += kTileRows)
-      attend_rows(task, heads, scale, {row, std::min(rows, row + kTileRows)}, queries, out);
+    for (std::size_t row = 0; row < rows.count(); row += kTileRows)
+      attend_rows(rows, {row, std::min(rows.count(), row + kTileRows)}, scale, queries, out);
     return true;
   }
 
  private:
   // get_keys() returns the tiles with the keys of kTileTokens positions, [size / 2, kTileTokens, 2] for each part.
   // get_values() returns the tiles with kTileTokens numbers of each value, [positions / 2, kTileTokens, 2] for each
-  // part. A position is counted from begin_. Requires: the position or number is a multiple of kTileTokens.
+  // part. Requires: the position or number is a multiple of kTileTokens.
   Parts get_keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};
@@ -74,24 +72,18 @@ class TiledAttention {
 
   // Loads keys and values as tiles. Returns false if one is not finite. Slots without a position have zeros or older
   // numbers; their weights are 0.
-  bool load_keys_and_values(const AttentionTask& task, std::size_t end) {
-    const KvCache& cache = *task.tokens.front().cache;
+  bool load_keys_and_values(const TaskRows& rows) {
     keys_.resize(std::max(keys_.size(), positions_ * size_ * kParts));
     values_.resize(std::max(values_.size(), positions_ * size_ * kParts));
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
     for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
-      const auto decode = [&](Cached what) {
-        const CachedRun run =
-            cache.find_run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions));
-        return decode_positions(cache, what, run, size_, numbers_.data());
-      };
-      if (!decode(Cached::keys)) return false;
+      if (!rows.decode_block(Cached::keys, at, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
         store_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).move_by(i * kTileTokens),
                     kParts * size_ * kTileTokens);
       }
-      if (!decode(Cached::values)) return false;
+      if (!rows.decode_block(Cached::values, at, numbers_.data())) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
         store_pairs(row, row + size_, size_, get_values(0).move_by((at + i) * kTileTokens),
@@ -101,27 +93,18 @@ class TiledAttention {
     return true;
   }
 
-  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const IndexRange& rows,
-                   const float* queries, float* out) {
-    const std::size_t apart = heads.count * size_;  // numbers between two tokens
-    const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
-    const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
-    // Blocks from `first` to `last` are visible to at least one of the rows.
-    const std::size_t first = (find_visible_positions(get_token(rows.first), heads.window).first - begin_) /
-                              kBlockPositions * kBlockPositions;
-    const std::size_t last =
-        (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
-
+  void attend_rows(const TaskRows& task, const IndexRange& rows, float scale, const float* queries, float* out) {
+    const IndexRange blocks = task.find_seen_blocks(rows);
     const Parts of_queries = reserve_rows(query_parts_, size_);
     for (std::size_t row = rows.first; row < rows.last; ++row)
-      split_row(queries + find_row_place(row), size_, row - rows.first, of_queries);
-    const std::size_t columns = last - first;
+      split_row(queries + task.find_place(row), size_, row - rows.first, of_queries);
+    const std::size_t columns = blocks.size();
     const std::size_t stride =
         columns + kTileTokens;  // not a power of two, so that rows do not compete for the same lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     multiply_tiles({.weights = of_queries.at(0),
                     .stride = find_tile_row_stride(size_),
-                    .x = get_keys(first).at(0),
+                    .x = get_keys(blocks.first).at(0),
                     .groups = columns / kTileTokens,
                     .step = kParts * size_ * kTileTokens,
                     .columns = size_,
@@ -133,17 +116,14 @@ class TiledAttention {
     const Parts of_weights = reserve_rows(weight_parts_, columns);
     std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      const IndexRange seen = find_visible_positions(get_token(row), heads.window);
-      const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
-      factors[row - rows.first] = compute_unnormalized_weights(scores, columns, {seen.first - begin, seen.last - begin},
-                                                               scale, heads, task.head + row % task.count);
+      factors[row - rows.first] = task.compute_weights(row, blocks, scale, scores);
       split_row(scores, columns, row - rows.first, of_weights);
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
                                .stride = find_tile_row_stride(columns),
-                               .x = get_values(number).at(first * kTileTokens),
+                               .x = get_values(number).at(blocks.first * kTileTokens),
                                .groups = 2,
                                .step = kParts * positions_ * kTileTokens,
                                .columns = columns,
@@ -152,7 +132,7 @@ class TiledAttention {
       for (std::size_t row = rows.first; row < rows.last; ++row) {
         for (std::size_t g = 0; g < 2; ++g) {
           const float* const from = sums_ + g * kTileSums + (row - rows.first) * kTileTokens;
-          float* const to = out + find_row_place(row) + number + g * kTileTokens;
+          float* const to = out + task.find_place(row) + number + g * kTileTokens;
           for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * factors[row - rows.first];
         }
       }
@@ -169,7 +149,6 @@ class TiledAttention {
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }
 
-  std::size_t begin_ = 0;      // the first position, at the beginning of a block
   std::size_t positions_ = 0;  // whole blocks
   std::size_t size_ = 0;
   AlignedVector<std::uint16_t> keys_;

@@ -23,7 +23,8 @@ void reverse_numbers(std::span<std::byte> bytes) {
   }
 }
 
-// Reverses the bytes of each number of `width` bytes. Requires: bytes.size() is a multiple of `width`.
+}  // namespace
+
 void reverse_each_number(std::span<std::byte> bytes, unsigned width) {
   switch (width) {
     case 2: return reverse_numbers<std::uint16_t>(bytes);
@@ -33,6 +34,8 @@ void reverse_each_number(std::span<std::byte> bytes, unsigned width) {
       for (; !bytes.empty(); bytes = bytes.subspan(width)) std::ranges::reverse(bytes.first(width));
   }
 }
+
+namespace {
 
 // Streams numbers with their bytes reversed. Blobs that are not seekable need it.
 class SwappedStream final : public BlobStream {

@@ -14,6 +14,9 @@ namespace poise {
 // elements share a byte. Requires: dtype is not `unknown`.
 unsigned get_number_bytes(DType dtype);
 
+// Reverses the bytes of each number of `width` bytes. Requires: bytes.size() is a multiple of `width`, which is not 0.
+void reverse_each_number(std::span<std::byte> bytes, unsigned width);
+
 // Returns the blob with the bytes of every number of `width` bytes reversed; the blob itself for width 0 and 1.
 BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width);
 

@@ -556,12 +556,9 @@ std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::
   if (!element || !bytes) return std::nullopt;
   if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
     const Id order = pickle_.items(*dtype.state)[1];
-    if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") {
-      const std::size_t number = get_number_bytes(*element);
-      for (std::size_t begin = 0; begin + number <= bytes->size(); begin += number)
-        std::reverse(bytes->begin() + static_cast<std::ptrdiff_t>(begin),
-                     bytes->begin() + static_cast<std::ptrdiff_t>(begin + number));
-    }
+    const bool is_whole = bytes->size() == info(*element).bits / 8;
+    if (is_whole && pickle_.kind(order) == Kind::text && pickle_.text(order) == ">")
+      reverse_each_number(std::as_writable_bytes(std::span(*bytes)), get_number_bytes(*element));
   }
   return read_element(*element, std::as_bytes(std::span(*bytes)));
 }

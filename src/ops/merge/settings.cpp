@@ -42,21 +42,16 @@ void check_setting(const MergeRecipe& recipe, const MergeParameter& parameter, c
   }
 }
 
-void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSettings& settings) {
+// `of_model` is true for the settings of one model, which may have only parameters with a value for each model.
+void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSettings& settings,
+                    bool of_model = false) {
   for (const auto& [name, setting] : settings) {
     const auto found = std::ranges::find(method.parameters, name, &MergeParameter::name);
     if (found == method.parameters.end())
       refuse_recipe(recipe, fmt::format("parameter {}: {} has no such parameter; expected one of {}", shorten(name, 60),
                                         method.name, format_parameter_names(method)));
     check_setting(recipe, *found, setting);
-  }
-}
-
-// Throws bad_argument also for a parameter that has one value for all models.
-void check_source_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSettings& settings) {
-  check_settings(recipe, method, settings);
-  for (const auto& [name, setting] : settings) {
-    if (!std::ranges::find(method.parameters, name, &MergeParameter::name)->of_model)
+    if (of_model && !found->of_model)
       refuse_recipe(recipe,
                     fmt::format("parameter {}: it has one value for all models of {}; move it from the model to "
                                 "the parameters of the recipe or slice",
@@ -115,7 +110,7 @@ void check_recipe(const MergeRecipe& recipe, const MergeMethod& method) {
   check_settings(recipe, method, recipe.settings);
   for (const MergeSlice& slice : recipe.slices) {
     check_settings(recipe, method, slice.settings);
-    for (const MergeSource& source : slice.sources) check_source_settings(recipe, method, source.settings);
+    for (const MergeSource& source : slice.sources) check_settings(recipe, method, source.settings, true);
     const auto inputs = list_inputs(recipe, slice, method);
     check_number_of_models(recipe, method, inputs.size());
     if (method.base == MergeMethod::Base::first && !recipe.base.empty() && inputs.front()->model != recipe.base)
