@@ -92,15 +92,15 @@ if has_step vectors; then
   done
 fi
 
+# A command takes up to half an hour under QEMU. Exit code 77: the group needs ../shared, which is absent.
 if has_step commands; then
-  # Left out: what measures memory, which QEMU's own adds to.
-  failed=
-  count=0
-  for file in tests/commands/*.txt; do
-    count=$((count + 1))
-    python3 tests/commands/run_commands.py "$file" "$output/poise" "$root" \
-      >"$output/commands-$(basename "$file" .txt).log" 2>&1 || [ $? = 77 ] || failed="$failed $(basename "$file" .txt)"
-  done
+  printf '%s\n' tests/commands/*.txt | COMMAND_TIMEOUT=7200 xargs -P "$JOBS" -I "{}" sh -c '
+    name=$(basename "$1" .txt)
+    rc=0
+    python3 tests/commands/run_commands.py "$1" "$2/poise" "$3" >"$2/commands-$name.log" 2>&1 || rc=$?
+    echo "$rc $name"' sh "{}" "$output" "$root" >"$work/commands"
+  failed=$(sed -n '/^0 /d; /^77 /d; s/^[0-9]* //p' "$work/commands" | sort | tr '\n' ' ')
   [ -z "$failed" ] || { echo "arm64: failed: $failed" >&2; exit 1; }
-  echo "arm64: $count groups of command tests passed"
+  echo "arm64: $(grep -c '^0 ' "$work/commands") groups of command tests passed," \
+    "$(grep -c '^77 ' "$work/commands" || true) skipped"
 fi

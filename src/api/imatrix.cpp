@@ -5,7 +5,10 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,13 +16,49 @@
 
 #include "formats/importance_matrix.hpp"
 #include "runtime/forward_pass.hpp"
-#include "runtime/input_squares.hpp"
+#include "runtime/parallel.hpp"
 #include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
 namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
+
+// Sums up the squares of each matrix's inputs.
+class InputSquares final : public InputObserver {
+ public:
+  struct Sums {
+    std::vector<double> squares;  // for each input of the matrix, the sum over tokens
+    std::uint64_t tokens = 0;
+  };
+
+  // Adds the squares of x. Only one thread at a time may call it, so passes must have two tokens or more.
+  void observe(std::span<const Product> products, const float* x, std::size_t tokens) override {
+    const std::size_t inputs = products.front().matrix->inputs();
+    std::vector<double> squares(inputs);
+    run_in_parallel(inputs, std::max<std::size_t>(16, kLeastNumbers / tokens),
+                    [&](std::size_t first, std::size_t last) {
+                      for (std::size_t t = 0; t < tokens; ++t) {
+                        for (std::size_t i = first; i < last; ++i) {
+                          const auto number = static_cast<double>(x[t * inputs + i]);
+                          squares[i] += number * number;
+                        }
+                      }
+                    });
+    for (const Product& product : products) {
+      Sums& sums = of_matrix_[product.matrix];
+      sums.squares.resize(inputs);
+      for (std::size_t i = 0; i < inputs; ++i) sums.squares[i] += squares[i];
+      sums.tokens += tokens;
+    }
+  }
+
+  // Returns the sums of each matrix that has had inputs.
+  const std::unordered_map<const Matrix*, Sums>& get_sums() const { return of_matrix_; }
+
+ private:
+  std::unordered_map<const Matrix*, Sums> of_matrix_;
+};
 
 // Describes a tensor that stacks the matrices of all experts: the ending of its name, and the modules that have
 // separate entries in llama.cpp's files.
@@ -77,8 +116,8 @@ Imatrix make_imatrix(const InputSquares& squares, const Places& places, const Im
   Imatrix result;
   result.chunk_size = options.chunk_size;
   if (!options.dataset.empty()) result.datasets = {options.dataset};
-  squares.visit([&](const Matrix::Origin& origin, const InputSquares::Sums& sums) {
-    for (const ImportancePlace& place : places.find_places(origin)) {
+  for (const auto& [matrix, sums] : squares.get_sums()) {
+    for (const ImportancePlace& place : places.find_places(matrix->origin())) {
       ImatrixEntry& entry = result.entries[place.entry];
       const std::size_t columns = sums.squares.size();
       const std::size_t experts = places.count_experts(place.entry);
@@ -87,7 +126,7 @@ Imatrix make_imatrix(const InputSquares& squares, const Places& places, const Im
       std::ranges::copy(sums.squares, entry.sums.begin() + static_cast<std::ptrdiff_t>(place.expert * columns));
       entry.counts[place.expert] = static_cast<double>(sums.tokens);
     }
-  });
+  }
   for (const auto& [name, entry] : result.entries) {
     for (const double sum : entry.sums) {
       if (!std::isfinite(sum)) refuse_non_finite(fmt::format("a sum of squared inputs of {}", name), sum);

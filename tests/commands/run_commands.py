@@ -11,7 +11,8 @@
 
 In expected lines {*} stands for any text within the line, and a line {...} for any number of lines. Output that is not
 expected fails the test. $EXAMPLES and $SHARED name the folders; tests that need $SHARED say so in a line `needs shared`
-and are skipped (exit code 77) where it is absent.
+and are skipped (exit code 77) where it is absent. COMMAND_TIMEOUT in the environment: the limit of one command in
+seconds, by default 300.
 """
 import os
 import pathlib
@@ -68,7 +69,7 @@ def check(step, where, environment):
         env=environment,
         stdin=subprocess.DEVNULL,  # poise run reads what is piped into it
         capture_output=True,
-        timeout=300,
+        timeout=float(os.environ.get("COMMAND_TIMEOUT", "300")),
     )
     outputs = [("standard output", step.stdout, done.stdout), ("standard error", step.stderr, done.stderr)]
     faults = []

@@ -85,6 +85,10 @@ class DeltaMaker {
 
   DeltaReport make(Destination destination) {
     const Format& format = find_format_by_name(kFormat);
+    if (const auto named = format_from_extension(destination.path()); named.value_or(kFormat) != kFormat)
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("a delta is a {0} file, not {1}; expected a name that ends in .{0}", kFormat, *named),
+                  destination.path().string());
     std::vector<fs::path> inputs = base_.origin.files;
     std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
     destination.require_possible(format, options_.write.overwrite, inputs, options_.dry_run);
