@@ -9,10 +9,13 @@ current directory. With `all`: runs all transcripts, and the blocks in Python be
 NumPy or the package poise, the blocks are only compiled.
 """
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
 import sys
+
+LIMIT = float(os.environ.get("COMMAND_TIMEOUT", "300"))  # of one command, in seconds
 
 
 def pattern(lines):
@@ -23,7 +26,8 @@ def pattern(lines):
             continue
         line, rest = (line[:-3], ".*") if line.endswith("...") else (line, "")
         line = re.sub(r"\d+\\\.\d+\\ s,", r"\\S+ s,", re.escape(line))
-        line = re.sub(r"\d+\\\.\d+\\ (ms|tokens/s|[kMG]B/s)", r"\\S+ \1", line)
+        line = re.sub(r"\d+\\\.\d+\\ (ms|tokens/s)", r"\\S+ \1", line)
+        line = re.sub(r"\d+\\\.\d+\\ [kMG]?B/s", r"\\S+ [kMG]?B/s", line)
         text += line + rest + "\n"
     return text
 
@@ -51,7 +55,7 @@ def run_program(program):
 
 
 def run(command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
 
 
 RUN = {"console": run_transcript, "python": run_program}
