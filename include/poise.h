@@ -255,7 +255,7 @@ poise_status poise_attributes_get_json(const poise_attributes* attributes, const
 typedef struct poise_model poise_model;
 
 typedef enum poise_io POISE_ENUM {
-  POISE_IO_MAP = 0,  // maps files into memory and borrows their bytes
+  POISE_IO_MAP = 0,  // maps files into memory and borrows their bytes; copies them where the system cannot map a file
   POISE_IO_READ = 1  // copies bytes of files; poise_part_map returns POISE_UNSUPPORTED
 } poise_io;
 

@@ -18,7 +18,8 @@
 namespace poise {
 
 // Chooses how files are read. `map` borrows the page cache and copies no bytes, but SIGBUS ends the program if another
-// program truncates the file. `read` copies with pread; a truncated file is an Error.
+// program truncates the file. `read` copies with pread; a truncated file is an Error. A file that the system cannot map
+// is read with pread, too: some file systems have no maps, and an address space may have a limit (ulimit -v).
 enum class IoMode { map, read };
 
 class Source {

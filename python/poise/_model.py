@@ -196,7 +196,8 @@ def open(path: Path, *, io: str = "map") -> Model:
     """Opens a file or directory. Its content determines the format. Reads headers only.
 
     io: "map" borrows the page cache and copies no bytes, but if another program truncates the file, SIGBUS ends the
-    process. "read" copies bytes when they are needed, and a truncated file raises an error.
+    process. "read" copies bytes when they are needed, and a truncated file raises an error. A file that the system
+    cannot map is read.
     Raises NotFoundError (a FileNotFoundError), InvalidFileError, UnsupportedError, InputOutputError.
     """
     return Model._from_core(_poise.Model(os.fspath(path), io))

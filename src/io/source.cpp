@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -61,25 +62,42 @@ class FileSource final : public Source {
   FileDescriptor fd_;
 };
 
+// Owns the mapped bytes of a file.
+class Mapping {
+ public:
+  Mapping(const FileDescriptor& fd, std::uint64_t size)
+      : size_(size), address_(size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0)) {}
+  Mapping(Mapping&& other) noexcept : size_(other.size_), address_(std::exchange(other.address_, MAP_FAILED)) {}
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping() {
+    if (address_ != MAP_FAILED) ::munmap(address_, size_);
+  }
+
+  // Returns false if the system refused, because the file system cannot map files or the address space is too small.
+  bool succeeded() const { return size_ == 0 || address_ != MAP_FAILED; }
+  std::span<const std::byte> bytes() const {
+    if (address_ == MAP_FAILED) return {};
+    return {static_cast<const std::byte*>(address_), static_cast<std::size_t>(size_)};
+  }
+  void advise(std::uint64_t begin, std::uint64_t end, int advice) const {
+    if (address_ != MAP_FAILED && begin < end)
+      ::madvise(static_cast<std::byte*>(address_) + begin, end - begin, advice);
+  }
+
+ private:
+  std::uint64_t size_;
+  void* address_;
+};
+
 class MappedSource final : public Source {
   static constexpr std::size_t kSystemRead = 64 << 10;  // above this a system call is faster than the page faults
 
  public:
-  MappedSource(std::string name, std::uint64_t size, FileDescriptor fd)
-      : Source(std::move(name), size), fd_(std::move(fd)) {
-    if (size == 0) return;
-    address_ = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd_.get(), 0);
-    if (address_ == MAP_FAILED) throw_system_error("map", this->name());
-  }
-  ~MappedSource() override {
-    if (address_ != MAP_FAILED) ::munmap(address_, size());
-  }
+  MappedSource(std::string name, std::uint64_t size, FileDescriptor fd, Mapping mapping)
+      : Source(std::move(name), size), fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
   bool mapped() const override { return true; }
-  std::span<const std::byte> bytes() const override {
-    if (address_ == MAP_FAILED) return {};
-    return {static_cast<const std::byte*>(address_), static_cast<std::size_t>(size())};
-  }
+  std::span<const std::byte> bytes() const override { return mapping_.bytes(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
     if (out.size() >= kSystemRead) return read_at(fd_.get(), offset, out, name());
@@ -95,17 +113,25 @@ class MappedSource final : public Source {
   // released.
   void advise(std::uint64_t offset, std::uint64_t length, int advice) const {
     constexpr std::uint64_t kPage = 4096;
-    if (address_ == MAP_FAILED || offset > size()) return;
+    if (offset > size()) return;
     std::uint64_t begin = offset;
     std::uint64_t end = offset + std::min(length, size() - offset);
     begin = advice == MADV_DONTNEED ? (begin + kPage - 1) / kPage * kPage : begin / kPage * kPage;
     if (advice == MADV_DONTNEED) end = end / kPage * kPage;
-    if (begin < end) ::madvise(static_cast<std::byte*>(address_) + begin, end - begin, advice);
+    mapping_.advise(begin, end, advice);
   }
 
   FileDescriptor fd_;
-  void* address_ = MAP_FAILED;
+  Mapping mapping_;
 };
+
+SourcePtr make_source(std::string name, std::uint64_t size, FileDescriptor fd, IoMode mode) {
+  if (mode == IoMode::map) {
+    if (Mapping mapping(fd, size); mapping.succeeded())
+      return std::make_shared<MappedSource>(std::move(name), size, std::move(fd), std::move(mapping));
+  }
+  return std::make_shared<FileSource>(std::move(name), size, std::move(fd));
+}
 
 std::string_view describe_file_type(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -137,22 +163,13 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
   require_regular(status, name);
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (mode == IoMode::read) return std::make_shared<FileSource>(name, size, std::move(fd));
-  return std::make_shared<MappedSource>(name, size, std::move(fd));
+  return make_source(name, size, std::move(fd), mode);
 }
 
 SourcePtr make_file_source(const FileDescriptor& file, std::string name, std::uint64_t size) {
-  const auto copy = [&] {
-    FileDescriptor fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-    if (!fd) throw_system_error("open again", name);
-    return fd;
-  };
-  try {
-    return std::make_shared<MappedSource>(name, size, copy());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::io) throw;
-    return std::make_shared<FileSource>(name, size, copy());
-  }
+  FileDescriptor fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd) throw_system_error("open again", name);
+  return make_source(std::move(name), size, std::move(fd), IoMode::map);
 }
 
 SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) {

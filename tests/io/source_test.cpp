@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -105,6 +107,20 @@ TEST_F(SourceTest, AFileThatShrinksIsAnErrorInModeRead) {
   std::filesystem::resize_file(path, 100);
   EXPECT_EQ(kind_of([&] { read(*source, 0, 10'000); }, path.string()), ErrorKind::io);
   EXPECT_EQ(read(*source, 50, 50), counted(50, 50));
+}
+
+// Files of sysfs are regular, have a size, and cannot be mapped.
+TEST_F(SourceTest, ReadsAFileThatCannotBeMapped) {
+  const std::filesystem::path path = "/sys/kernel/mm/transparent_hugepage/enabled";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+  const SourcePtr source = Source::open(path);
+  EXPECT_FALSE(source->mapped());
+  EXPECT_TRUE(source->bytes().empty());
+  std::array<std::byte, 3> bytes{};
+  source->read(0, bytes);
+  std::array<char, 3> expected{};
+  std::ifstream(path).read(expected.data(), 3);
+  EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), 3), 0);
 }
 
 TEST_F(SourceTest, OnlyRegularFilesOpen) {
