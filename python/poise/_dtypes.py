@@ -106,6 +106,14 @@ def find_greatest_saturating(name: str) -> float | None:
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 
+def find_bits(name: str) -> int:
+    """Returns the bits of an element."""
+    if name == "bool":
+        return 8
+    digits = name.split("_")[0].lstrip("abcdefilmnopux")
+    return int(digits)
+
+
 def spell_for_safetensors(name: str) -> str:
     """Returns "F32" for "f32"."""
     return _TABLE[name][3]

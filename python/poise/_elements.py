@@ -96,7 +96,10 @@ class Slice(_poise.Elements):
             source = "f32" if self._has_floats() and own != "f64" else own
             require_cast(source, name)
             if own in ("u16", "u32", "u64"):  # torch lacks these types, or most operations on them
-                return torch.from_numpy(self.numpy(name))
+                find_torch_dtype(name)  # raises for a type that this torch lacks
+                if is_numpy_type(name):
+                    return torch.from_numpy(self.numpy(name))
+                return self._cast_tensor(torch.from_numpy(self.numpy("f32")), "f32", name)
             return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
             find_torch_dtype(name)  # raises, naming the type

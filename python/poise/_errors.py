@@ -64,6 +64,15 @@ class NotFoundError(_SystemError, FileNotFoundError):
     _usual_errno = errno.ENOENT
 
 
+class MissingTensorError(Error, KeyError):
+    """A file has no tensor of a name."""
+
+    kind = "not_found"
+
+    def __str__(self) -> str:  # that of KeyError adds quotes
+        return str(self.args[0])
+
+
 class BadArgumentError(Error, ValueError):
     """An argument is invalid."""
 

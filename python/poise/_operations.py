@@ -161,6 +161,8 @@ def _write_whole(file: typing.Any, piece: bytes) -> None:
         taken = file.write(rest)
         if not taken:
             raise BlockingIOError(f"the file object does not accept more data: {len(rest)} bytes of a piece are left")
+        if not 0 < taken <= len(rest):
+            raise BadArgumentError(f"write() of the file object returned {taken}, expected 1 to {len(rest)} bytes")
         rest = rest[taken:]
 
 

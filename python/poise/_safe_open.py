@@ -6,8 +6,8 @@ import json
 import typing
 
 from ._dtypes import spell_for_safetensors
-from ._elements import Slice
-from ._errors import BadArgumentError
+from ._elements import Slice, Tensor
+from ._errors import BadArgumentError, MissingTensorError
 from ._model import Model, open
 from ._types import Path
 
@@ -37,10 +37,11 @@ class safe_open:
     backend: "mmap" maps the file; "pread" reads each tensor when get_tensor() or a slice needs it.
     """
 
-    def __init__(self, filename: Path, framework: Framework, device: Device = "cpu", *, backend: str = "mmap"):
+    def __init__(self, filename: Path, framework: Framework, device: Device | None = "cpu", *, backend: str = "mmap"):
         known = _FRAMEWORKS.get(framework)
         if known is None:
             raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
+        device = "cpu" if device is None else device
         if known == "numpy" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}, expected cpu for numpy's arrays")
         self._convert: Converter = _make_torch_converter(device) if known == "torch" else _convert_to_numpy
@@ -71,8 +72,15 @@ class safe_open:
         found = self._model.attributes.items()
         return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 
+    def _find(self, name: str) -> Tensor:
+        try:
+            return self._model[name]
+        except KeyError:
+            raise MissingTensorError(f"there is no tensor {name!r}", self._model.path) from None
+
     def get_tensor(self, name: str) -> typing.Any:
-        return self._convert(self._model[name])
+        """Returns a tensor as an array. Raises MissingTensorError, a SafetensorError and KeyError, for another name."""
+        return self._convert(self._find(name))
 
     def get_tensors(self) -> dict[str, typing.Any]:
         """Returns all tensors, by name."""
@@ -80,7 +88,7 @@ class safe_open:
 
     def get_slice(self, name: str) -> _SafeSlice:
         """Returns an object that reads only the slices that its subscripts select, even after the file is closed."""
-        return _SafeSlice(self._model[name], self._convert)
+        return _SafeSlice(self._find(name), self._convert)
 
 
 class _SafeSlice:

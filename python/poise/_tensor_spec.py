@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import typing
 
-from ._dtypes import find_type_name, spell_for_safetensors
+from ._dtypes import find_bits, find_type_name, spell_for_safetensors
 from ._errors import BadArgumentError
 
 # torch counts two elements of four bits as one element of this type.
@@ -26,11 +28,14 @@ class TensorSpec:
             name = "f4_e2m1" if dtype == _PACKED_F4 else find_type_name(dtype)
         except TypeError as error:
             raise BadArgumentError(str(error)) from None
-        sizes = [int(size) for size in shape]
+        sizes = [operator.index(size) for size in shape]
         if name == "f4_e2m1" and dtype == _PACKED_F4 and sizes:
             sizes[-1] *= 2
         if any(size < 0 for size in sizes) or data_len < 0 or data_ptr < 0:
             raise BadArgumentError("shape, data_ptr and data_len of a TensorSpec must not be negative")
+        needed = (math.prod(sizes) * find_bits(name) + 7) // 8
+        if data_len != needed:
+            raise BadArgumentError(f"data_len is {data_len}, expected {needed} bytes for {name} of the shape {sizes}")
         if data_ptr == 0 and data_len > 0:
             raise BadArgumentError(f"data_ptr is 0, expected the address of {data_len} bytes")
         self._name, self._shape, self._data_ptr, self._data_len = name, sizes, data_ptr, data_len

@@ -65,7 +65,9 @@ def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: st
     return file.getvalue()
 
 
-_FLOATS = frozenset({"f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz"})
+_FLOATS = frozenset(
+    {"f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz", "f8_e8m0", "f4_e2m1"}
+)
 
 
 def _choose_format(filename: Path) -> str | None:

@@ -331,6 +331,13 @@ def test_a_raw_file_may_take_a_part_of_what_it_is_given(tmp_path):
     with pytest.raises(BlockingIOError):
         poise.save(arrays, Full(), format="safetensors")
 
+    class Lying(Reluctant):
+        def write(self, piece):
+            return -1
+
+    with pytest.raises(poise.BadArgumentError, match="returned -1"):
+        poise.save(arrays, Lying(), format="safetensors")
+
 
 def test_diff_tells_what_is_equal_as_numbers_alone():
     report = poise.diff({"a": np.float32([0.0])}, {"a": np.float32([-0.0])})

@@ -79,8 +79,10 @@ def test_specs_that_contradict_themselves():
         spec(a, shape=[-4])
     with pytest.raises(poise.BadArgumentError, match="data_ptr is 0"):
         poise.TensorSpec(dtype="float32", shape=[1], data_ptr=0, data_len=4)
-    with pytest.raises(poise.Error):
-        poise.serialize({"a": spec(a, shape=[5])})
+    with pytest.raises(poise.BadArgumentError, match=r"data_len is 16, expected 20 bytes for f32 of the shape \[5\]"):
+        spec(a, shape=[5])
+    with pytest.raises(TypeError):
+        spec(a, shape=[1.5])
     with pytest.raises(TypeError):
         poise.serialize({"a": spec(a)}, {"k": 1})
 
@@ -93,5 +95,11 @@ def test_backends_give_equal_tensors(tmp_path):
         np.testing.assert_array_equal(poise.numpy.load_file(path, backend=backend)["a"], a)
         with poise.safe_open(path, framework="np", backend=backend) as file:
             np.testing.assert_array_equal(file.get_slice("a")[1:], a[1:])
+            for method in (file.get_tensor, file.get_slice):
+                with pytest.raises(KeyError, match="there is no tensor 'b'") as missing:
+                    method("b")
+                assert isinstance(missing.value, poise.SafetensorError)
+    with poise.safe_open(path, framework="np", device=None) as file:
+        assert file.keys() == ["a"]
     with pytest.raises(ValueError, match="expected one of mmap, pread"):
         poise.safe_open(path, framework="np", backend="io_uring")

@@ -324,3 +324,11 @@ def test_torch_tensors_are_ids(nano):
     with pytest.raises(TypeError, match="1.5"):
         session.feed(torch.tensor([1.5]))
     assert session.position == 3
+
+
+def test_unsigned_integers_become_types_of_torch():
+    model = poise.Model({"u": np.array([1, 513], np.uint16)})
+    assert model["u"].torch("bf16").tolist() == [1, 512] and model["u"].torch("bf16").dtype == torch.bfloat16
+    if not hasattr(torch, "uint32"):
+        with pytest.raises(poise.UnsupportedError, match="u32"):
+            model["u"].torch("u32")

@@ -88,7 +88,7 @@ class FileReader {
 
   void walk(Tree::Index i, const std::string& name) {
     const Item& item = tree_[i];
-    if (holds_[i] == Holds::is_array) return add_tensor(i, name.empty() ? std::string(kRootName) : name);
+    if (holds_[i] == Holds::is_array) return add_tensor(i, i == Tree::kRoot ? std::string(kRootName) : name);
     if (holds_[i] == Holds::no_array) return set_attribute(name, convert_value(i, name), item.begin);
     if (item.kind == ItemKind::map) return walk_map(i, name, std::nullopt);
     std::size_t number = 0;

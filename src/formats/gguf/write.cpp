@@ -14,6 +14,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/changes.hpp"
@@ -116,6 +117,8 @@ class Preparer {
       refuse_tensor("gguf", tensor, "its blocks run along columns");
     Stored stored{name ? name->name : std::string(tensor.name), changed.shape, find_type_number(changed),
                   changed.require("data").blob};
+    if (stored.name.empty()) refuse(tensor.name, "the name is empty");
+    if (!is_utf8(stored.name)) refuse(tensor.name, "the name is not UTF-8");
     if (stored.name.size() > kMaxWrittenName)
       refuse(tensor.name,
              fmt::format("the name has {} bytes, llama.cpp allows {}", stored.name.size(), kMaxWrittenName));

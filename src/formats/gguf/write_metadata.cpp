@@ -255,6 +255,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   // then leave out keys that exist.
   const Attributes changed = model.vocabulary ? Attributes() : make_unique_tokens(model.attributes, written.losses);
   std::vector<std::string> decided;
+  std::vector<std::string> unwritable;
   for (const auto& [key, original] : model.attributes) {
     if (is_placement_key(key) || (model.vocabulary && is_vocabulary_key(key))) {
       decided.push_back(key);
@@ -262,11 +263,16 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
     }
     const Value& value = changed.find(key) != nullptr ? *changed.find(key) : original;
     const bool is_said = key == kConfigKey && !rest.empty();
+    if (!is_writable_key(key)) unwritable.push_back(shorten(key, 100));
     if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
   }
   if (!decided.empty())
     written.losses.push_back(
         fmt::format("left out: {}, which the file's tensors and vocabulary decide", list_names(decided)));
+  if (!unwritable.empty())
+    written.losses.push_back(fmt::format("left out: {} with keys that GGUF cannot hold, of 1 to {} bytes in UTF-8: {}",
+                                         format_count(unwritable.size(), "attribute"), kMaxKeyBytes,
+                                         list_names(unwritable)));
   WrittenGeneral general = write_general(model, architecture != nullptr, tensors, out);
   std::ranges::move(general.losses, std::back_inserter(written.losses));
   if (architecture != nullptr) {

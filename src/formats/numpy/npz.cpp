@@ -1,6 +1,9 @@
 // Reads and writes a zip archive of arrays (formats/numpy/array.hpp): the member "a.npy" is the array "a".
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -198,9 +201,18 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
   archive.finish();
 }
 
-// Throws unsupported for tensors that the file cannot hold.
+// Throws unsupported for tensors that the file cannot hold, and for two whose members have the same path when the
+// archive is unpacked.
 void require_arrays(const Model& model) {
-  for (const Tensor& tensor : model.tensors()) numpy::make_header("npz", tensor);
+  std::unordered_map<std::string, std::string_view> seen;
+  for (const Tensor& tensor : model.tensors()) {
+    numpy::make_header("npz", tensor);
+    const auto [other, is_new] = seen.emplace(normalize_zip_name(make_member_name(tensor)), tensor.name);
+    if (!is_new)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("npz cannot hold both {} and {}, which have the same path in the archive", other->second,
+                              tensor.name));
+  }
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {

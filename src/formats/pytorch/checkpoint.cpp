@@ -162,7 +162,7 @@ class Objects {
     charge(id, kWalkBytes + name.size());
     if (is_tensor(id)) {
       charge(id, kTensorBytes + name.size() + (root_.empty() ? 0 : root_.size() + name.size()));
-      return read_tensor(id, name.empty() ? "tensor" : name);
+      return read_tensor(id, name);
     }
     if (!has_tensors(id, depth)) return read_value(id, name);
     if (depth > kMaxNesting)
@@ -258,7 +258,6 @@ class Objects {
     }
   }
 
-  static constexpr std::size_t kMostNameBytes = 4096;
   static constexpr std::uint64_t kWalkBytes = 64;
   static constexpr std::uint64_t kTensorBytes = 512;
   // Names and tensors may use kFreeBytes, and kBytesPerByte more for each byte of the pickle. A tensor takes at least

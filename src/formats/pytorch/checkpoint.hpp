@@ -18,6 +18,8 @@
 
 namespace poise::pytorch {
 
+inline constexpr std::size_t kMostNameBytes = 4096;  // of a tensor's name, read or written
+
 // Holds the content of a checkpoint besides its tensors.
 struct Rest {
   Attributes attributes;

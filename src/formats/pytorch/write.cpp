@@ -9,10 +9,12 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/losses.hpp"
 #include "formats/pickle_globals.hpp"
 #include "formats/pytorch/archive.hpp"
+#include "formats/pytorch/checkpoint.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
@@ -78,6 +80,9 @@ std::string_view require_storage_class(const Tensor& tensor) {
   if (name.empty()) refuse_tensor("pytorch", tensor, "torch.load(weights_only=True) has no such storages");
   if (!is_utf8(tensor.name))
     throw Error(ErrorKind::unsupported, fmt::format("pytorch needs names in UTF-8; \"{}\" is not", tensor.name));
+  if (tensor.name.size() > kMostNameBytes)
+    throw Error(ErrorKind::unsupported, fmt::format("pytorch: a tensor's name has {} bytes, at most {} are read: {}",
+                                                    tensor.name.size(), kMostNameBytes, shorten(tensor.name, 100)));
   return name;
 }
 
