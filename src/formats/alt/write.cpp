@@ -134,7 +134,7 @@ class CanonicalFile {
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options) {
   if (is_for_alt_c(options)) return write_alt_c(model, output.main());
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   CanonicalFile(model).write(output.main(), options.progress);
 }
 
@@ -146,7 +146,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
     plan.bytes = sink.position();
     return plan;
   }
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   plan.bytes = CanonicalFile(model).count_bytes();
   for (const Tensor& tensor : model.tensors())
     plan.tensor_bytes.push_back(pack_affine_codes(tensor).require("data").blob->size());
@@ -210,13 +210,13 @@ struct FileV1 {
 }  // namespace
 
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
-  require_holdable_config(model);
+  require_holdable_config(model, 1);
   const FileV1 file(model);
   file.sections.write(output.main(), &file.section, options.progress);
 }
 
 FilePlan plan_v1(const Model& model, const WriteOptions&) {
-  require_holdable_config(model);
+  require_holdable_config(model, 1);
   const FileV1 file(model);
   FilePlan plan;
   plan.bytes = file.sections.count_bytes(file.section);

@@ -258,7 +258,7 @@ bool is_for_alt_c(const WriteOptions& options) {
 }
 
 void write_alt_c(const Model& model, Sink& sink) {
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   require_loadable_by_alt_c(model);
   FileWriter(model, kVersion2AltC).write(sink, nullptr, {});
 }

@@ -192,5 +192,32 @@ TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
   EXPECT_THAT(error.what(), HasSubstr("partial_rotary_factor is 0.5, only 1 is supported"));
 }
 
+TEST(AltV2, AFamilyThatPoiseDoesNotKnowIsRefused) {
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
+  model.card.model_type = "frobnicator";
+  EXPECT_NO_THROW(written(model, kAltV2)) << "an ALT file that is written in canonical form";
+  model.config_json = {{"model_type", "frobnicator"}};
+  const Error error = error_of([&] { written(model, kAltV2); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("model_type is \"frobnicator\""));
+}
+
+// Version 2's readers would miss the output matrix. Version 1's readers would use the embedding.
+TEST(AltV2, AModelWithoutItsOutputIsRefusedUnlessItsNamesTellIt) {
+  for (const char* prefix : {"model.", ""}) {
+    Model model(read(read_annotated_hex("formats/alt/v1.hex")).header());
+    model.config->tie_word_embeddings = false;
+    model.config_json = {{"model_type", "mistral"}, {"architectures", Value::Array{"MistralModel"}}};
+    model.add(make_dense(std::string(prefix) + "embed_tokens.weight", {1, 2}, DType::f32,
+                         make_memory_blob(std::vector<std::byte>(8), "t")));
+    EXPECT_THAT(error_of([&] { written(model, kAltV1); }).what(), HasSubstr("its readers would use the embedding"));
+    if (*prefix == '\0') {
+      EXPECT_NO_THROW(written(model, kAltV2));
+    } else {
+      EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(), HasSubstr("without tensor lm_head.weight"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace poise
