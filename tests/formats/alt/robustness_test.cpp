@@ -131,7 +131,8 @@ class RandomModel {
     vocabulary.max_length = number();
     vocabulary.add("<unk>", 0, TokenType::unknown);
     for (unsigned i = below(30); i > 0; --i)
-      vocabulary.add(text(), static_cast<float>(number()) / 7, static_cast<TokenType>(below(9)));
+      vocabulary.add(i == 1 ? "" : text() + std::to_string(i), static_cast<float>(number()) / 7,
+                     static_cast<TokenType>(below(9)));
     return vocabulary;
   }
 
