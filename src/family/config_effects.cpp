@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/short_text.hpp"
+#include "family/check.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "schemes/scheme.hpp"
 #include "syntax/element_value.hpp"
@@ -162,6 +168,44 @@ std::string format_effect(const Effect& effect, const Value& value) {
   return fmt::format("{} is {}, only {} is supported", effect.key, format_short_json(value), effect.only);
 }
 
+// Returns the plan; std::nullopt if the family refuses the configuration.
+std::optional<DecoderPlan> find_plan(const ConfigView& view, const Family& family) {
+  if (!check_config(view, family).empty()) return std::nullopt;
+  try {
+    return family.plan(view);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Returns a sentence for each key whose value is harmless by itself, but without which the family computes something
+// else, because its default differs. Requires: the model has no other effects outside Config.
+std::vector<std::string> list_defaults_that_differ(const Model& model) {
+  if (!model.config) return {};
+  const Family& family = find_family_or_llama(model);
+  const ConfigView view = make_config_view(model);
+  const std::optional<DecoderPlan> plan = find_plan(view, family);
+  const auto is_same_with = [&](const Attributes& keys) {
+    return find_plan({view.config, keys, view.experts}, family) == plan;
+  };
+  if (!plan || is_same_with({})) return {};
+  Attributes needed;
+  for (const Effect& effect : kEffects) {
+    if (const Value* value = view.json.find(effect.key)) needed.set(std::string(effect.key), *value);
+  }
+  if (!is_same_with(needed)) return {fmt::format("without them, a {} model computes something else", family.title)};
+  for (const Effect& effect : kEffects) {
+    Attributes fewer = needed;
+    if (fewer.erase(effect.key) && is_same_with(fewer)) needed = std::move(fewer);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [key, value] : needed) {
+    sentences.push_back(fmt::format("{} is {}, and a {} model without this key computes something else", key,
+                                    format_short_json(value), family.title));
+  }
+  return sentences;
+}
+
 }  // namespace
 
 std::optional<std::string> describe_other_text_model(const Model& model) {
@@ -188,7 +232,7 @@ std::vector<std::string> list_effects_outside_config(const Model& model) {
   visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
     if (!own) result.push_back(format_effect(effect, value));
   });
-  return result;
+  return result.empty() ? list_defaults_that_differ(model) : result;
 }
 
 bool has_other_tensors(const Model& model) {

@@ -15,7 +15,8 @@ namespace poise {
 std::vector<std::string> list_ignored_effects(const Model& model);
 
 // Returns a sentence, as list_ignored_effects() does, for each key that changes the computation and that Config lacks,
-// even if the family implements the key. A format that stores only Config would lose these keys.
+// even if the family implements the key. If there is none, returns a sentence for each key whose harmless value differs
+// from the family's default. A format that stores only Config would lose these keys.
 std::vector<std::string> list_effects_outside_config(const Model& model);
 
 // Returns a sentence if the nested text model has another type than the family's.

@@ -106,6 +106,37 @@ TEST(ConfigEffects, KeysInConfigReachEveryFormat) {
   EXPECT_TRUE(has_other_tensors(model_with("quantization_config", "{}")));
 }
 
+// Gemma 2 has soft caps by default, and a scale of attention of its own; Qwen2 has windows only in layers from
+// max_window_layers on.
+TEST(ConfigEffects, HarmlessValuesCannotBeLostWhereTheDefaultDiffers) {
+  Attributes map{{"model_type", "gemma2"},
+                 {"hidden_size", 8},
+                 {"intermediate_size", 4},
+                 {"num_attention_heads", 2},
+                 {"num_hidden_layers", 2},
+                 {"num_key_value_heads", 1},
+                 {"head_dim", 4},
+                 {"vocab_size", 8},
+                 {"query_pre_attn_scalar", 4},
+                 {"attn_logit_softcapping", {}}};
+  Model model;
+  parse_config(model, map, "test");
+  EXPECT_THAT(
+      list_effects_outside_config(model),
+      ElementsAre("query_pre_attn_scalar is 4, and a Gemma 2 model without this key computes something else",
+                  "attn_logit_softcapping is null, and a Gemma 2 model without this key computes something else"));
+  EXPECT_THAT(list_ignored_effects(model), IsEmpty());
+  map = {{"model_type", "qwen2"},  {"hidden_size", 8},    {"intermediate_size", 4},     {"num_attention_heads", 2},
+         {"num_hidden_layers", 1}, {"sliding_window", 4}, {"use_sliding_window", true}, {"frobnication", true}};
+  parse_config(model, map, "test");
+  EXPECT_THAT(list_effects_outside_config(model), IsEmpty());
+  map.set("layer_types", Value::Array{"sliding_attention"});
+  parse_config(model, map, "test");
+  EXPECT_THAT(list_effects_outside_config(model),
+              ElementsAre("layer_types is [\"sliding_attention\"], and a Qwen2 model without this key computes "
+                          "something else"));
+}
+
 TEST(ConfigEffects, LongValuesAreCut) {
   const auto effects =
       list_ignored_effects(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));

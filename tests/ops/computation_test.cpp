@@ -87,6 +87,9 @@ const Case kCases[] = {
     {"gemma", R"("hidden_activation": "relu", "attention_bias": true)"},
     {"gemma2", R"("sliding_window": 8)"},
     {"gemma2", R"("sliding_window": 8, "attn_logit_softcapping": null, "final_logit_softcapping": null)"},
+    {"gemma2", R"("sliding_window": 8, "attn_logit_softcapping": null, "query_pre_attn_scalar": 16)"},
+    {"gemma2", R"("sliding_window": 8, "layer_types":
+        ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"])"},
     {"gemma2",
      R"("sliding_window": 8, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24)"},
     {"gemma2",
@@ -99,6 +102,8 @@ const Case kCases[] = {
     {"gemma3_text",
      R"("sliding_window": 8, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50000.0},
         "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}})"},
+    {"gemma3_text", R"("sliding_window": null, "layer_types":
+        ["full_attention", "full_attention", "full_attention", "full_attention"])"},
     {"gemma3",
      R"("sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])"},
     {"phi3", ""},
@@ -301,11 +306,12 @@ TEST_P(Computation, StaysThroughEachFormatOrIsReported) {
     }
     ++written;
     const Model reread = open(path);
+    // ALT refuses a model that would become another one.
+    const bool may_differ = !format->info.name.starts_with("alt") && is_told(losses, GetParam());
     try {
-      EXPECT_TRUE(is_same(computation(reread), expected) || is_told(losses, GetParam()))
-          << fmt::format("{}", fmt::join(losses, "\n"));
+      EXPECT_TRUE(is_same(computation(reread), expected) || may_differ) << fmt::format("{}", fmt::join(losses, "\n"));
     } catch (const Error& error) {
-      EXPECT_TRUE(is_told(losses, GetParam())) << error.message() << fmt::format("\n{}", fmt::join(losses, "\n"));
+      EXPECT_TRUE(may_differ) << error.message() << fmt::format("\n{}", fmt::join(losses, "\n"));
     }
     // And once more, into a file that has the configuration as JSON.
     const std::filesystem::path last = directory / fmt::format("{} again.zt", format->info.name);

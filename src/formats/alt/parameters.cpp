@@ -18,6 +18,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
 #include "formats/alt/sections.hpp"
 #include "formats/losses.hpp"
 #include "model/card.hpp"
@@ -82,14 +84,26 @@ Config make_empty_config() {
   return none;
 }
 
-void require_holdable_config(const Model& model) {
-  if (!model.config && !model.config_json.empty()) {
+void require_holdable_config(const Model& model, int version) {
+  const std::string& type = model.card.model_type;
+  const bool is_known = type.empty() || find_family(type) != nullptr;
+  if (!model.config_json.empty() && !(model.config && is_known)) {
     throw Error(
         ErrorKind::unsupported,
         fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"",
-                    model.card.model_type));
+                    type));
   }
   refuse_config_effects("alt", model);
+  const Family& family = find_family_or_llama(model);
+  // Readers of version 2 see by the names of the tensors that a model has no output matrix, as lacks_output() does.
+  // Readers of version 1 assume tied embeddings.
+  const bool is_in_names = version == 2 && family.nested.empty() && model.find(family.embedding) == nullptr;
+  if (model.size() > 0 && lacks_output(model) && !is_in_names) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold a model without tensor {}: {}",
+                                                    version == 1 ? "alt1" : "alt", family.output,
+                                                    version == 1 ? "its readers would use the embedding instead"
+                                                                 : "its readers would miss the tensor"));
+  }
 }
 
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {

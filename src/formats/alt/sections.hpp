@@ -21,9 +21,9 @@ Card read_general(FileReader& reader);
 // Returns the parameters of a model without configuration: zeros and an empty hidden_act.
 Config make_empty_config();
 
-// Throws unsupported if the sections cannot hold the model's configuration: its family is unknown, or keys of
-// config.json change the computation.
-void require_holdable_config(const Model& model);
+// Throws unsupported if the sections of a version cannot hold the model's configuration: its family is unknown, keys of
+// config.json change the computation, or the model has no output matrix, which readers could not know.
+void require_holdable_config(const Model& model, int version);
 
 // Throws unsupported if a reader would find another order than `order` in the last four fields of a section of version
 // 2. `config` holds the values of the section.

@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "family/tensor_table.hpp"
 #include "formats/alt/sections.hpp"
 #include "model/limits.hpp"
@@ -39,6 +40,9 @@ constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
 // Returns true for +0 and false for -0, because writers store only +0.
 bool is_positive_zero(float number) { return number == 0 && !std::signbit(number); }
+
+// Returns a tensor's name for a message: a file may have names of any length.
+std::string shorten_name(std::string_view name) { return shorten(name, 100); }
 
 // Reads the fields that both versions have: counts, shapes and data.
 class TensorsReader {
@@ -80,7 +84,7 @@ class TensorsReader {
   }
 
   void require_new_name(const std::string& name, std::uint64_t at) const {
-    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
+    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", shorten_name(name)), at);
   }
 
   // Adds the tensor's only part, with elements of type `dtype`. In the file an element is as large as one of type
@@ -130,7 +134,9 @@ class TensorsReader {
     std::size_t i = 0;
     for (const Tensor& found : model_.tensors()) {
       if (order[i] != &found)
-        return reader_.warn("order", fmt::format("expected {} as tensor {}, found {}", order[i]->name, i, found.name),
+        return reader_.warn("order",
+                            fmt::format("expected {} as tensor {}, found {}", shorten_name(order[i]->name), i,
+                                        shorten_name(found.name)),
                             places_[i]);
       ++i;
     }
@@ -239,7 +245,8 @@ class ReaderV2 : private TensorsReader {
     const auto warn_if_different = [&](std::string_view label, std::int32_t named, std::int32_t hinted,
                                        std::uint64_t offset) {
       if (named != hinted)
-        reader_.warn(label, fmt::format("expected {} for {}, found {}", named, name, hinted), at + offset);
+        reader_.warn(label, fmt::format("expected {} for {}, found {}", named, shorten_name(name), hinted),
+                     at + offset);
     };
     warn_if_different("component_type", expected.component_type, found.component_type, 0);
     warn_if_different("block_index", expected.block_index, found.block_index, 4);

@@ -134,7 +134,7 @@ class CanonicalFile {
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options) {
   if (is_for_alt_c(options)) return write_alt_c(model, output.main());
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   CanonicalFile(model).write(output.main(), options.progress);
 }
 
@@ -146,7 +146,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
     plan.bytes = sink.position();
     return plan;
   }
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   plan.bytes = CanonicalFile(model).count_bytes();
   for (const Tensor& tensor : model.tensors())
     plan.tensor_bytes.push_back(pack_affine_codes(tensor).require("data").blob->size());
@@ -210,13 +210,13 @@ struct FileV1 {
 }  // namespace
 
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
-  require_holdable_config(model);
+  require_holdable_config(model, 1);
   const FileV1 file(model);
   file.sections.write(output.main(), &file.section, options.progress);
 }
 
 FilePlan plan_v1(const Model& model, const WriteOptions&) {
-  require_holdable_config(model);
+  require_holdable_config(model, 1);
   const FileV1 file(model);
   FilePlan plan;
   plan.bytes = file.sections.count_bytes(file.section);
@@ -285,31 +285,34 @@ void note_attributes(const Model& model, Losses& losses) {
 }
 
 // Notes the vocabulary's rules, chat template and other keys that are lost, because ALT has only tokens and ids.
-void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
+void note_text_rules(const Vocabulary& vocabulary, const WrittenVocabulary& written, Losses& losses) {
   const Vocabulary usual;
-  const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
-  const Vocabulary& held = ranked ? *ranked : vocabulary;
+  const Vocabulary& held = written.vocabulary;
+  if (!written.renamed.empty()) losses.add_sentence(describe_repeated_tokens("alt", written.renamed));
   losses.note_if(held.kind != usual.kind,
                  fmt::format("the kind of the vocabulary ({}): its readers merge pairs by score, as {} does",
                              get_kind_name(held.kind), get_kind_name(usual.kind)));
-  losses.note_if(!vocabulary.merges.empty(),
-                 fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
-                             ranked ? ": its readers merge by score instead, so some words get other tokens" : ""));
+  losses.note_if(
+      !vocabulary.merges.empty(),
+      fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
+                  written.ranked ? ": its readers merge by score instead, so some words get other tokens" : ""));
+  for (const std::string& step : written.lost_steps) losses.note(step);
   losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix,
                  "add_dummy_prefix (false): its readers put a space before a text");
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces,
                  "remove_extra_whitespaces (true): its readers keep extra white space");
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("the normalizer ({})", vocabulary.normalizer));
+  bool prepend_first = written.prepend_first;
   if (vocabulary.kind == VocabularyKind::sentencepiece_bpe ||
       vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
     const NormalizerRules rules = read_normalizer_rules(vocabulary);
-    losses.note_if(
-        rules.prepend_first,
-        "the rule that puts a space before a text only if it has none: its readers put one before every text");
+    prepend_first = rules.prepend_first;
     losses.note_if(has_space_rules(rules),
                    "the places of spaces in tokens: its readers expect U+2581 in front of words");
     losses.note_if(read_denormalizer_rules(vocabulary).has_value(), "the denormalizer, which changes decoded texts");
   }
+  losses.note_if(prepend_first,
+                 "the rule that puts a space before a text only if it has none: its readers put one before every text");
   losses.note_if(held.kind == VocabularyKind::pipeline,
                  "the steps of the tokenizer (normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(
@@ -335,15 +338,31 @@ bool is_on_card(const Model& model, std::string_view key) {
          (key == "base_model" && *value == Value(model.card.base_model));
 }
 
+// Returns true for a key of config.json whose value is a special id of the written vocabulary, or null where it has
+// none.
+bool is_written_id(const Model& model, const SpecialIds& written, std::string_view key) {
+  const std::int32_t* const id = key == "bos_token_id"   ? &written.bos_id
+                                 : key == "eos_token_id" ? &written.eos_id
+                                 : key == "pad_token_id" ? &written.pad_id
+                                                         : nullptr;
+  if (id == nullptr) return false;
+  const Value expected = *id < 0 ? Value() : Value(std::int64_t{*id});
+  const Value& value = *model.config_json.find(key);
+  return value == expected || value == Value(Value::Array{expected});
+}
+
 void note_common_losses(const Model& model, Losses& losses) {
   note_attributes(model, losses);
+  const WrittenVocabulary written = model.vocabulary ? make_written_vocabulary(model) : WrittenVocabulary();
   std::vector<std::string> keys = list_other_config_keys(model);
-  std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
+  std::erase_if(keys, [&](const std::string& key) {
+    return is_on_card(model, key) || (model.vocabulary && is_written_id(model, written.vocabulary, key));
+  });
   losses.note_names(keys, "key", " of config.json");
   if (!model.config && model.config_json.empty() && model.size() > 0)
     losses.add_sentence("the model has no configuration, so programs cannot run the file");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
-  if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
+  if (model.vocabulary) note_text_rules(*model.vocabulary, written, losses);
 }
 
 // Notes scores and types of tokens that differ from those that a reader of version 1 fills in.
@@ -396,7 +415,7 @@ std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&)
   Losses losses("alt1");
   for (const std::string& field : list_lost_card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);
-  if (model.vocabulary) note_tokens(*model.vocabulary, losses);
+  if (model.vocabulary) note_tokens(make_written_vocabulary(model).vocabulary, losses);
   note_common_losses(model, losses);
   return losses.release_sentences();
 }

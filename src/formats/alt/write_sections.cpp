@@ -1,7 +1,9 @@
 #include "formats/alt/write_sections.hpp"
 
+#include <algorithm>
 #include <array>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,9 +11,11 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
+#include "family/families.hpp"
 #include "formats/alt/sections.hpp"
 #include "model/card.hpp"
 #include "tokenizer/gguf/form.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::alt {
@@ -130,10 +134,25 @@ SectionWriter make_parameters_section(const Model& model, const WrittenForm& for
   return out;
 }
 
-SectionWriter make_tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
-  static const Vocabulary kNone;
-  const std::optional<Vocabulary> ranked = given ? make_sentencepiece_form(*given) : std::nullopt;
-  const Vocabulary& vocabulary = ranked ? *ranked : given ? *given : kNone;
+// Throws unsupported if a reader would find another numbering of the types than that of `form`.
+void require_numbering(const Vocabulary& vocabulary, const WrittenForm& form) {
+  const bool is_canonical = form.types == TypeNumbering::canonical;
+  const Vocabulary as_canonical = change_types(vocabulary, [&](std::size_t id) {
+    return decode_token_type(TypeNumbering::canonical,
+                             encode_token_type(form.types, choose_type_by_id(vocabulary, id)));
+  });
+  const TokenRecord record = is_canonical ? TokenRecord::canonical : TokenRecord::alt_c;
+  if (find_numbering(as_canonical, record).numbering == form.types) return;
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("alt: tokenizer: token_type: with the types of the token at unk_id and of <0x00>, readers would "
+                  "assume the numbering of {} and read wrong types",
+                  is_canonical ? "alt.c's dialect" : "the canonical form"));
+}
+
+SectionWriter make_tokenizer_section(const Model& model, const WrittenForm& form) {
+  const Vocabulary vocabulary = model.vocabulary ? make_written_vocabulary(model).vocabulary : Vocabulary();
+  if (form.version == 2) require_numbering(vocabulary, form);
   SectionWriter out("tokenizer");
   out.write_count("vocab_size", vocabulary.size());
   out.write_i32("bos_id", vocabulary.bos_id);
@@ -197,11 +216,56 @@ const WrittenForm kVersion2AltC = {.empty_text = "unknown",
 const WrittenForm kVersion1 = {
     .version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
 
+namespace {
+
+// Takes missing ids from where runs take them: config.json, generation_config.json and the post-processor. BOS is the
+// token that the vocabulary puts in front of texts, because ALT's readers put it there.
+void add_missing_ids(const Model& model, Vocabulary& vocabulary) {
+  if (vocabulary.bos_id < 0) {
+    if (const auto before = find_special_around(*model.vocabulary).before; before.size() == 1)
+      vocabulary.bos_id = before.front();
+  }
+  if (vocabulary.eos_id < 0) {
+    if (const auto ends = find_end_tokens(model, -1, vocabulary.size()); !ends.empty())
+      vocabulary.eos_id = ends.front();
+  }
+  if (vocabulary.pad_id < 0) {
+    const auto* pad =
+        find_family_keys(find_family_or_llama(model), model.config_json).get_if<std::uint64_t>("pad_token_id");
+    if (pad != nullptr && *pad < vocabulary.size()) vocabulary.pad_id = static_cast<std::int32_t>(*pad);
+  }
+}
+
+}  // namespace
+
+WrittenVocabulary make_written_vocabulary(const Model& model) {
+  WrittenVocabulary written;
+  if (auto form = make_sentencepiece_form(*model.vocabulary)) {
+    written = {std::move(form->vocabulary), true, std::move(form->lost_steps), form->prepend_first, {}};
+  } else {
+    written.vocabulary = *model.vocabulary;
+  }
+  Vocabulary& vocabulary = written.vocabulary;
+  add_missing_ids(model, vocabulary);
+  std::vector<std::string> texts;
+  texts.reserve(vocabulary.size());
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) texts.emplace_back(vocabulary.text(id));
+  written.renamed = rename_repeated_tokens(texts, EmptyTokens::keep_first);
+  if (written.renamed.empty()) return written;
+  Vocabulary renamed(vocabulary.settings());
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const bool is_new = std::ranges::binary_search(written.renamed, id);
+    renamed.add(texts[id], vocabulary.score(id), is_new ? TokenType::unused : vocabulary.type(id));
+  }
+  vocabulary = std::move(renamed);
+  return written;
+}
+
 FileWriter::FileWriter(const Model& model, const WrittenForm& form)
     : form_(form),
       general_(form.general ? std::optional(make_general_section(model.card, form)) : std::nullopt),
       parameters_(make_parameters_section(model, form)),
-      tokenizer_(make_tokenizer_section(model.vocabulary, form)) {
+      tokenizer_(make_tokenizer_section(model, form)) {
   if (model.vocabulary) id_bytes_ = sizeof(std::int32_t) * model.vocabulary->size();
 }
 
@@ -258,7 +322,7 @@ bool is_for_alt_c(const WriteOptions& options) {
 }
 
 void write_alt_c(const Model& model, Sink& sink) {
-  require_holdable_config(model);
+  require_holdable_config(model, 2);
   require_loadable_by_alt_c(model);
   FileWriter(model, kVersion2AltC).write(sink, nullptr, {});
 }

@@ -75,6 +75,19 @@ class TensorsSection {
   std::uint64_t data_bytes_ = 0;     // the bytes of the data alone
 };
 
+// Holds the vocabulary that the tokenizer section stores, and how it differs from the model's.
+struct WrittenVocabulary {
+  Vocabulary vocabulary;
+  bool ranked = false;                  // its scores follow from the merges of a tokenizer.json
+  std::vector<std::string> lost_steps;  // as in SentencePieceForm
+  bool prepend_first = false;
+  std::vector<std::size_t> renamed;  // the ids of the tokens that get a text of their own
+};
+
+// Returns the vocabulary with scores for merges, with ids that only config.json has, and with each text once. Requires:
+// the model has a vocabulary. Throws what find_special_around() throws.
+WrittenVocabulary make_written_vocabulary(const Model& model);
+
 // Three writers share the code of the sections: for version 2, for version 2 in alt.c's dialect, and for version 1.
 // Tables hold their differences.
 

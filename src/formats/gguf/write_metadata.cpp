@@ -224,7 +224,7 @@ Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::str
   }
   const std::vector<std::size_t> repeated = rename_repeated_tokens(tokens);
   if (repeated.empty()) return changed;
-  losses.push_back(describe_repeated_tokens(repeated));
+  losses.push_back(describe_repeated_tokens("gguf", repeated));
   Value::Array named = *items;
   for (const std::size_t id : repeated) named[id] = std::move(tokens[id]);
   changed.set(key, std::move(named));

@@ -273,14 +273,17 @@ class Directory {
 
   // Adds generation_config.json: the original file if it is unchanged, else a new one. A model that was read without
   // this file gets one in three cases: its attributes describe sampling; several tokens end a text, but a vocabulary
-  // has only one eos_id; or the model is from a GGUF file, whose ids of BOS, EOS and padding belong in this file.
+  // has only one eos_id; or the model is from a GGUF or ALT file, whose ids of BOS, EOS and padding belong in this
+  // file.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation_config(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = find_end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
       // A configuration with "architectures" comes from a directory that had no generation_config.json.
-      const bool is_of_gguf = model.origin.format.starts_with("gguf") && !model.config_json.find("architectures");
-      if (ends.size() < 2 && generation.empty() && !is_of_gguf) return;
+      const std::string& format = model.origin.format;
+      const bool has_only_ids =
+          (format.starts_with("gguf") || format.starts_with("alt-")) && !model.config_json.find("architectures");
+      if (ends.size() < 2 && generation.empty() && !has_only_ids) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
       if (ends.size() == 1) generation.set("eos_token_id", std::int64_t{ends.front()});
       if (ends.size() > 1) generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));

@@ -137,9 +137,35 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
+// Returns true if a tokenizer.model is in the format of OpenAI's tiktoken, as in Llama 3: each line has a token in
+// base64 and its rank, "IQ== 0".
+bool is_tiktoken(const Source& source) {
+  constexpr std::uint64_t kMostBytes = 1024;
+  const std::string start = read_text(source, std::min(source.size(), kMostBytes));
+  const std::string_view line = std::string_view(start).substr(0, start.find('\n'));
+  const std::size_t space = line.find(' ');
+  if (space == 0 || space == std::string_view::npos) return false;
+  const std::string_view rank = line.substr(space + 1, line.find_last_not_of('\r') - space);
+  return !rank.empty() && rank.find_first_not_of("0123456789") == std::string_view::npos &&
+         decode_base64(line.substr(0, space)).has_value();
+}
+
+Vocabulary read_sentencepiece_file(const Source& source) {
+  try {
+    return read_sentencepiece(source);
+  } catch (const Error&) {
+    if (!is_tiktoken(source)) throw;
+    throw Error(
+        ErrorKind::invalid_file,
+        "expected a SentencePiece model, found a vocabulary of OpenAI's tiktoken. Add the model's tokenizer.json, "
+        "which Poise reads instead",
+        source.name(), 0);
+  }
+}
+
 // Reads tokenizer.model and the files next to it. By default, BOS goes in front of texts, and no EOS after them.
 Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
-  Vocabulary vocabulary = read_sentencepiece(*files.open(name));
+  Vocabulary vocabulary = read_sentencepiece_file(*files.open(name));
   const JsonFile config = files.read_object(kTokenizerConfig);
   JsonFile special_map = files.read_object(kSpecialTokensMap);
   const std::vector<std::string> special = collect_special_texts(config, special_map);
@@ -259,19 +285,6 @@ std::vector<std::string> list_tokenizer_files() {
 }
 
 namespace {
-
-// Returns true if a tokenizer.model is in the format of OpenAI's tiktoken, as in Llama 3: each line has a token in
-// base64 and its rank, "IQ== 0".
-bool is_tiktoken(const Source& source) {
-  constexpr std::uint64_t kMostBytes = 1024;
-  const std::string start = read_text(source, std::min(source.size(), kMostBytes));
-  const std::string_view line = std::string_view(start).substr(0, start.find('\n'));
-  const std::size_t space = line.find(' ');
-  if (space == 0 || space == std::string_view::npos) return false;
-  const std::string_view rank = line.substr(space + 1, line.find_last_not_of('\r') - space);
-  return !rank.empty() && rank.find_first_not_of("0123456789") == std::string_view::npos &&
-         decode_base64(line.substr(0, space)).has_value();
-}
 
 std::optional<DirectoryVocabulary> read_first_kind(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& file_kind) {

@@ -90,8 +90,13 @@ class TokenizerFilesWriter {
   }
 
   // Returns the vocabulary as a pipeline, with SentencePiece's algorithm as steps of tokenizer.json.
-  Vocabulary convert_to_pipeline() const {
+  Vocabulary convert_to_pipeline() {
     Vocabulary pipeline = make_vocabulary(*make_gguf_form(vocabulary_).tokenizer);
+    std::vector<std::size_t> renamed;
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (pipeline.text(id) != vocabulary_.text(id)) renamed.push_back(id);
+    }
+    if (!renamed.empty()) add_loss(describe_repeated_tokens("tokenizer.json", renamed));
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
       pipeline.pipeline.set(std::string(kAddedTokens), *added);
     if (const NormalizerRules rules = read_normalizer_rules(vocabulary_);

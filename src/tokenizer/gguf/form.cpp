@@ -74,13 +74,14 @@ GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
   const std::vector<std::size_t> repeated = rename_repeated_tokens(builder.gguf.tokens);
   for (const std::size_t id : repeated) builder.gguf.token_type[id] = find_token_type_number(TokenType::unused);
-  if (!repeated.empty()) builder.add_loss(describe_repeated_tokens(repeated));
-  return {std::move(builder.gguf), std::move(builder.losses)};
+  if (!repeated.empty()) builder.add_loss(describe_repeated_tokens("gguf", repeated));
+  return {std::move(builder.gguf), std::move(builder.losses), std::move(builder.lost_steps), builder.prepend_first};
 }
 
-std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary) {
+std::optional<SentencePieceForm> make_sentencepiece_form(const Vocabulary& vocabulary) {
   if (vocabulary.kind != VocabularyKind::pipeline) return std::nullopt;
-  const std::optional<GgufTokenizer> form = make_gguf_form(vocabulary).tokenizer;
+  GgufForm made = make_gguf_form(vocabulary);
+  const std::optional<GgufTokenizer>& form = made.tokenizer;
   if (!form || form->model != "llama") return std::nullopt;
   Vocabulary result;
   result.special_ids() = vocabulary.special_ids();
@@ -90,7 +91,7 @@ std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary) 
     const bool is_unknown = vocabulary.unk_id >= 0 && static_cast<std::size_t>(vocabulary.unk_id) == id;
     result.add(vocabulary.text(id), form->scores[id], is_unknown ? TokenType::unknown : vocabulary.type(id));
   }
-  return result;
+  return SentencePieceForm{std::move(result), std::move(made.lost_steps), made.prepend_first};
 }
 
 }  // namespace poise
@@ -180,6 +181,7 @@ void FormBuilder::name_unused_tokens() {
 void FormBuilder::convert_prefix(const Fields& metaspace) {
   const std::string scheme = read_prepend_scheme(metaspace);
   gguf.add_space_prefix = scheme != "never";
+  prepend_first = *gguf.add_space_prefix;
   scheme == "first" ? report_space_in_runs() : report_second_space();
 }
 
@@ -220,8 +222,8 @@ void FormBuilder::report_spaces() {
 void FormBuilder::report_decoder(const std::vector<std::string>& same) {
   if (describe_decoder(pipeline) == same) return;
   const auto decoder = pipeline.find_map("decoder");
-  add_loss(fmt::format("gguf does not hold {}: tokens may become another text",
-                       decoder ? "the decoder " + decoder->read_text("type", "") : "the absence of a decoder"));
+  add_lost_step(fmt::format("{}: tokens may become another text",
+                            decoder ? "the decoder " + decoder->read_text("type", "") : "the absence of a decoder"));
 }
 
 void FormBuilder::report_added_tokens() {
@@ -267,12 +269,13 @@ void FormBuilder::report_added_tokens() {
 
 namespace poise {
 
-std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens) {
+std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens, EmptyTokens empty) {
   std::unordered_set<std::string_view> texts;
   texts.reserve(tokens.size());
   std::vector<std::size_t> repeated;
   for (std::size_t id = 0; id < tokens.size(); ++id) {
-    if (!tokens[id].empty() && !texts.insert(tokens[id]).second) repeated.push_back(id);
+    const bool is_kept = empty == EmptyTokens::keep_all && tokens[id].empty();
+    if (!is_kept && !texts.insert(tokens[id]).second) repeated.push_back(id);
   }
   for (const std::size_t id : repeated) {
     std::string name = fmt::format("[PAD{}]", id);
@@ -283,11 +286,11 @@ std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens
   return repeated;
 }
 
-std::string describe_repeated_tokens(const std::vector<std::size_t>& ids) {
+std::string describe_repeated_tokens(std::string_view format, const std::vector<std::size_t>& ids) {
   std::vector<std::string> names;
   names.reserve(ids.size());
   for (const std::size_t id : ids) names.push_back(std::to_string(id));
-  return fmt::format("gguf holds each text of a token once: {} {}, which {} the text of an earlier token, {}",
+  return fmt::format("{} holds each text of a token once: {} {}, which {} the text of an earlier token, {}", format,
                      ids.size() == 1 ? "token" : "tokens", list_names(names), ids.size() == 1 ? "has" : "have",
                      ids.size() == 1 ? "becomes an unused token" : "become unused tokens");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ namespace poise {
 struct GgufForm {
   std::optional<GgufTokenizer> tokenizer;  // std::nullopt: GGUF has no equivalent algorithm
   std::vector<std::string> losses;         // one sentence each
+  // Of the losses, the steps of tokenizer.json, without the subject: "the normalizer NFC: texts that ...".
+  std::vector<std::string> lost_steps = {};
+  bool prepend_first = false;  // a step puts a space in front of a text only if it has none
 };
 
 // Converts a vocabulary. SentencePiece's BPE becomes "llama". BPE of tokenizer.json that has byte tokens like <0x00>
@@ -24,10 +28,17 @@ struct GgufForm {
 // equivalent pre-tokenizer. Unigram becomes "t5", and WordPiece "bert". GgufTokenizer explains `general_name`.
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
+struct SentencePieceForm {
+  Vocabulary vocabulary;
+  // These are as in GgufForm.
+  std::vector<std::string> lost_steps;
+  bool prepend_first = false;
+};
+
 // Converts a vocabulary of tokenizer.json whose form is "llama" to SentencePiece's BPE, for formats that hold only
 // tokens and scores. Keeps all tokens, but drops the list "added_tokens" and the post-processor. Returns std::nullopt
 // for other vocabularies.
-std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
+std::optional<SentencePieceForm> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
 
@@ -38,6 +49,11 @@ struct FormBuilder {
   FormBuilder(const Vocabulary& vocabulary, const std::string& general_name);
 
   void add_loss(std::string loss) { losses.push_back(std::move(loss)); }
+  // Adds the loss "gguf does not hold ..." of a step of tokenizer.json.
+  void add_lost_step(std::string step) {
+    add_loss("gguf does not hold " + step);
+    lost_steps.push_back(std::move(step));
+  }
   void set_model(std::string_view model) {
     gguf.model = model;
     gguf.pre = "default";
@@ -64,6 +80,8 @@ struct FormBuilder {
   Fields pipeline;  // the pipeline of tokenizer.json
   GgufTokenizer gguf;
   std::vector<std::string> losses;
+  std::vector<std::string> lost_steps;  // as in GgufForm
+  bool prepend_first = false;
 
  private:
   void report_space_in_runs();
@@ -96,14 +114,16 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
 
 namespace poise {
 
-// These functions rename and report repeated tokens, because llama.cpp finds tokens by their texts, and aborts if two
-// tokens of a file have the same text.
+// These functions rename and report repeated tokens, because programs find tokens by their texts. llama.cpp aborts if
+// two tokens of a file have the same text.
 
 // Gives an unused name, "[PAD17]", to each token whose text an earlier token has. Returns the ids of these tokens,
-// ascending. Keeps empty tokens, which llama.cpp names itself.
-std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens);
+// ascending. Keeps all empty tokens, which llama.cpp names itself, or only the first one.
+enum class EmptyTokens : std::uint8_t { keep_all, keep_first };
+std::vector<std::size_t> rename_repeated_tokens(std::vector<std::string>& tokens,
+                                                EmptyTokens empty = EmptyTokens::keep_all);
 
-// Returns a sentence that reports the renamed tokens. Requires: `ids` is not empty.
-std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);
+// Returns a sentence that reports the renamed tokens. `format` is its first word. Requires: `ids` is not empty.
+std::string describe_repeated_tokens(std::string_view format, const std::vector<std::size_t>& ids);
 
 }  // namespace poise

@@ -80,8 +80,7 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
                step.read_text("content", "") == kSpaceSymbol) {
       escaped = true;
     } else {
-      builder.add_loss(
-          fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      builder.add_lost_step(fmt::format("the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   for (const Fields& step : cuts) {
@@ -92,7 +91,7 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
       prefix = *builder.gguf.add_space_prefix;
     } else if (type != "Split" || find_pattern(step, "String") != " " ||
                !escaped) {  // after the replacement there is no space to cut at
-      builder.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      builder.add_lost_step(fmt::format("the pre-tokenizer {}: words may get other tokens", type));
     }
   }
   builder.gguf.add_space_prefix = prefix;

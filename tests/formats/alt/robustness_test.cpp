@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <span>
+#include <string>
 
 #include <poise/dtype.hpp>
 
@@ -131,7 +133,8 @@ class RandomModel {
     vocabulary.max_length = number();
     vocabulary.add("<unk>", 0, TokenType::unknown);
     for (unsigned i = below(30); i > 0; --i)
-      vocabulary.add(text(), static_cast<float>(number()) / 7, static_cast<TokenType>(below(9)));
+      vocabulary.add(i == 1 ? "" : text() + std::to_string(i), static_cast<float>(number()) / 7,
+                     static_cast<TokenType>(below(9)));
     return vocabulary;
   }
 
@@ -166,6 +169,20 @@ void expect_same_tensors(const Model& a, const Model& b) {
     EXPECT_EQ(tensor.layout.affine() != nullptr ? tensor.layout.affine()->get() : Affine{},
               other->layout.affine() != nullptr ? other->layout.affine()->get() : Affine{});
   }
+}
+
+TEST(AltRobustness, WarningsShowTheBeginningOfALongName) {
+  const std::string name(5000, 'x');
+  Model model;
+  model.add(make_dense(name, {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "x")));
+  std::vector<std::byte> bytes = written(model, kAltV2);
+  constexpr std::ptrdiff_t kBeforeName = 16 + 4 + 4 + 4;  // the hints, n_dims, one dimension, the length
+  const auto found = std::ranges::search(bytes, std::as_bytes(std::span(name))).begin();
+  *(found - kBeforeName) = std::byte{0};  // component_type
+  const Model reread = read(bytes);
+  ASSERT_EQ(reread.warnings.size(), 1U);
+  EXPECT_THAT(reread.warnings[0].message, testing::HasSubstr("component_type"));
+  EXPECT_LT(reread.warnings[0].message.size(), 250U);
 }
 
 TEST(AltRobustness, WrittenModelsAreReadBack) {

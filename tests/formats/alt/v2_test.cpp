@@ -157,7 +157,88 @@ TEST(AltV2, MergesAreWrittenAsScores) {
   EXPECT_EQ(reread.vocabulary->score(3), 0);
   EXPECT_EQ(reread.vocabulary->score(4), -1);
   EXPECT_LT(reread.vocabulary->score(0), -1000);
-  EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: its readers merge by score instead")));
+  EXPECT_THAT(losses_of(model, kAltV2, {}),
+              ElementsAre(HasSubstr("2 merges: its readers merge by score instead"),
+                          HasSubstr("cannot hold the absence of a decoder"), HasSubstr("add_dummy_prefix (false)")));
+  vocabulary.pipeline.set(
+      "normalizer", Attributes{{"type", "Sequence"}, {"normalizers", Value::Array{Attributes{{"type", "NFKC"}}}}});
+  const Attributes metaspace{{"type", "Metaspace"}, {"prepend_scheme", "first"}};
+  vocabulary.pipeline.set(
+      "pre_tokenizer",
+      Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{Attributes{{"type", "Digits"}}, metaspace}}});
+  vocabulary.pipeline.set("decoder", Attributes{{"type", "Metaspace"}});
+  EXPECT_THAT(
+      losses_of(model, kAltV2, {}),
+      ElementsAre(HasSubstr("2 merges"), "alt cannot hold the normalizer NFKC: texts that it changes get other tokens",
+                  "alt cannot hold the pre-tokenizer Digits: words may get other tokens",
+                  "alt cannot hold the decoder Metaspace: tokens may become another text",
+                  HasSubstr("the rule that puts a space before a text only if it has none")));
+}
+
+// Readers find tokens by their texts.
+TEST(AltV2, EachTokenGetsATextOfItsOwn) {
+  Model model;
+  Vocabulary& vocabulary = model.vocabulary.emplace();
+  for (const char* text : {"a", "", "a", "b", ""}) vocabulary.add(text, -1, TokenType::normal);
+  EXPECT_THAT(losses_of(model, kAltV2, {}),
+              ElementsAre("alt holds each text of a token once: tokens 2, 4, which have the text of an earlier token, "
+                          "become unused tokens"));
+  for (const Format* format : {&kAltV2, &kAltV1}) {
+    const Model reread = read(written(model, *format));
+    EXPECT_EQ(reread.vocabulary->text(1), "");
+    EXPECT_EQ(reread.vocabulary->text(2), "[PAD2]");
+    EXPECT_EQ(reread.vocabulary->text(3), "b");
+    EXPECT_EQ(reread.vocabulary->text(4), "[PAD4]");
+    EXPECT_EQ(reread.vocabulary->type(4), format == &kAltV2 ? TokenType::unused : TokenType::normal);
+  }
+}
+
+// A tokenizer.json has no ids of special tokens. Without a tokenizer_config.json, only config.json has them.
+TEST(AltV2, IdsOfConfigJsonAreKept) {
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
+  const std::int32_t bos = model.vocabulary->bos_id;
+  model.vocabulary->eos_id = model.vocabulary->bos_id = -1;
+  model.config_json = {{"model_type", "mistral"}, {"bos_token_id", 1}, {"eos_token_id", 2}, {"pad_token_id", 9}};
+  EXPECT_THAT(losses_of(model, kAltV2, {}),
+              ElementsAre("alt cannot hold 2 keys of config.json (bos_token_id, pad_token_id)"))
+      << "BOS does not go in front of texts, and token 9 does not exist";
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary->bos_id, -1);
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary->eos_id, 2);
+  model.config_json.set("eos_token_id", Value::Array{2, 3});
+  model.config_json.set("pad_token_id", 4);
+  EXPECT_THAT(losses_of(model, kAltV2, {}),
+              ElementsAre("alt cannot hold 2 keys of config.json (bos_token_id, eos_token_id)"));
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary->eos_id, 2);
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary->pad_id, 4);
+  // A post-processor names BOS.
+  model.vocabulary->kind = VocabularyKind::pipeline;
+  const Attributes special{{"SpecialToken", Attributes{{"id", "<s>"}, {"type_id", 0}}}};
+  const Attributes text{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}};
+  model.vocabulary->pipeline = {
+      {"model", Attributes{{"type", "BPE"}}},
+      {"post_processor",
+       Attributes{{"type", "TemplateProcessing"},
+                  {"single", Value::Array{special, text}},
+                  {"pair", Value::Array{special, text}},
+                  {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"},
+                                                                   {"ids", Value::Array{1}},
+                                                                   {"tokens", Value::Array{"<s>"}}}}}}}}};
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary->bos_id, bos);
+  EXPECT_THAT(losses_of(model, kAltV2, {}), Contains("alt cannot hold 1 key of config.json (eos_token_id)"));
+}
+
+// UNUSED is 4, which is alt.c's number of BYTE.
+TEST(AltV2, TypesThatReadersTakeForTheOtherNumberingAreRefused) {
+  Model model;
+  Vocabulary& vocabulary = model.vocabulary.emplace();
+  vocabulary.add("<0x00>", 0, TokenType::unused);
+  const Error error = error_of([&] { written(model, kAltV2); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("readers would assume the numbering of alt.c's dialect"));
+  EXPECT_NO_THROW(written(model, kAltV1)) << "it has no types";
+  vocabulary.add("<unk>", 0, TokenType::unknown);
+  vocabulary.unk_id = 1;
+  EXPECT_EQ(read(written(model, kAltV2)).vocabulary, vocabulary) << "the unknown token decides";
 }
 
 // i32 length, text, f32 score, i32 type: 5 BOS, 6 EOS, 8 USER_DEFINED, 1 BYTE.
@@ -190,6 +271,33 @@ TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
   const Error error = error_of([&] { written(model, kAltV2); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("partial_rotary_factor is 0.5, only 1 is supported"));
+}
+
+TEST(AltV2, AFamilyThatPoiseDoesNotKnowIsRefused) {
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
+  model.card.model_type = "frobnicator";
+  EXPECT_NO_THROW(written(model, kAltV2)) << "an ALT file that is written in canonical form";
+  model.config_json = {{"model_type", "frobnicator"}};
+  const Error error = error_of([&] { written(model, kAltV2); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("model_type is \"frobnicator\""));
+}
+
+// Version 2's readers would miss the output matrix. Version 1's readers would use the embedding.
+TEST(AltV2, AModelWithoutItsOutputIsRefusedUnlessItsNamesTellIt) {
+  for (const char* prefix : {"model.", ""}) {
+    Model model(read(read_annotated_hex("formats/alt/v1.hex")).header());
+    model.config->tie_word_embeddings = false;
+    model.config_json = {{"model_type", "mistral"}, {"architectures", Value::Array{"MistralModel"}}};
+    model.add(make_dense(std::string(prefix) + "embed_tokens.weight", {1, 2}, DType::f32,
+                         make_memory_blob(std::vector<std::byte>(8), "t")));
+    EXPECT_THAT(error_of([&] { written(model, kAltV1); }).what(), HasSubstr("its readers would use the embedding"));
+    if (*prefix == '\0') {
+      EXPECT_NO_THROW(written(model, kAltV2));
+    } else {
+      EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(), HasSubstr("without tensor lm_head.weight"));
+    }
+  }
 }
 
 }  // namespace

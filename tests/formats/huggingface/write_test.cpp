@@ -85,22 +85,24 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
 }
 
 // transformers' generate() stops at the ids of these files, and samples as generation_config.json says.
-TEST(HuggingFaceWrite, HasTheSpecialIdsAndSamplingOfAGgufFile) {
+TEST(HuggingFaceWrite, HasTheSpecialIdsAndSamplingOfAFile) {
   Model model = described();
-  model.origin.format = "gguf-v3";
   model.attributes.set("tokenizer.ggml.bos_token_id", 2);
   model.attributes.erase("tokenizer.ggml.eot_token_id");
   model.attributes.set("general.sampling.temp", 0.7);
   model.attributes.set("general.sampling.penalty_repeat", 1.1);
   model.attributes.set("general.sampling.top_k", 40);
-  const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
-  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"do_sample", true},
-                                                                                       {"top_k", 40},
-                                                                                       {"temperature", 0.7},
-                                                                                       {"repetition_penalty", 1.1},
-                                                                                       {"bos_token_id", 2},
-                                                                                       {"eos_token_id", 3}}));
-  EXPECT_EQ(text_of(files, "model.safetensors").find("general.sampling"), std::string::npos);
+  for (const char* format : {"gguf-v3", "alt-v2", "alt-v1"}) {
+    model.origin.format = format;
+    const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
+    EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"do_sample", true},
+                                                                                         {"top_k", 40},
+                                                                                         {"temperature", 0.7},
+                                                                                         {"repetition_penalty", 1.1},
+                                                                                         {"bos_token_id", 2},
+                                                                                         {"eos_token_id", 3}}));
+    EXPECT_EQ(text_of(files, "model.safetensors").find("general.sampling"), std::string::npos);
+  }
 }
 
 TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {

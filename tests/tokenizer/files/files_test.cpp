@@ -53,7 +53,9 @@ TEST(TokenizerFiles, ATiktokenListIsSkipped) {
   for (const char* list : {"IQ== 0\nIg== 1\n", "IQ== 0\r\n", "IQ== 0\nthis is broken", "IQ== 12345"}) {
     SCOPED_TRACE(list);
     EXPECT_EQ(read(with(json, "tokenizer.model", list)), read(json));
-    EXPECT_EQ(error_of([&] { (void)read({{"tokenizer.model", list}}); }).kind(), ErrorKind::invalid_file);
+    const Error error = error_of([&] { (void)read({{"tokenizer.model", list}}); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.message(), testing::HasSubstr("a vocabulary of OpenAI's tiktoken"));
   }
   // Other files of this name are SentencePiece's, or are meant to be.
   for (const char* broken : {"", "a model", "IQ== x\n", "IQ=! 0\n", " 0\n", "\x0a\xff"}) {

@@ -103,6 +103,7 @@ TEST(TokenizerFiles, OfSentencePieceReportLosses) {
       written.losses,
       Contains(HasSubstr(
           "tokenizer.model cannot be written for the vocabulary: SentencePiece model: piece 5: \"a\" appears twice")));
+  EXPECT_THAT(written.losses, Contains(HasSubstr("tokenizer.json holds each text of a token once: token 5, which")));
   EXPECT_FALSE(by_name(written).contains("tokenizer.model"));
   EXPECT_TRUE(by_name(written).contains("tokenizer.json"));
 }
