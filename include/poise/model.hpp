@@ -327,7 +327,8 @@ class Model : public ModelHeader {
 // Returns the hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
 // Returns the complete configuration of a model: config.json with all its keys, and the hyperparameters of `config`,
-// which take precedence. Empty if the model has no configuration.
+// which take precedence. Without a model_type, leaves out hyperparameters that config.json leaves out. Empty if the
+// model has no configuration.
 Attributes whole_config(const Model& model);
 // Returns all fields of a card by their names, empty ones, too.
 Attributes card_to_attributes(const Card& card);

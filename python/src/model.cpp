@@ -71,10 +71,10 @@ Tensor parse_tensor(const std::string& name, const py::handle& given, const std:
   return make_dense(name, std::move(shape), dtype, std::move(blob));
 }
 
-void change_model_config(Model& model, const py::dict& config) {
-  const Attributes changes = parse_attributes(config);
+// Calls `change`, which reads a configuration. Throws bad_argument if the configuration is not valid.
+void change_model_config(FunctionRef<void()> change) {
   try {
-    change_config(model, changes, {});
+    change();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;
     refuse("config: " + error.message());
@@ -103,10 +103,14 @@ Owner build_model(const py::list& tensors, const std::optional<py::dict>& attrib
   }
   if (attributes) model.attributes = parse_attributes(*attributes);
   if (!vocabulary.is_none()) replace_vocabulary(model, vocabulary);
-  if (config) change_model_config(model, *config);
+  if (config) change_model_config([&] { change_config(model, parse_attributes(*config), {}); });
   if (card) {
-    set_card(*card, model.card);
-    model.card = normalize_card(std::move(model.card));
+    Card changed = model.card;
+    set_card(*card, changed);
+    changed = normalize_card(std::move(changed));
+    if (changed.model_type != model.card.model_type)
+      change_model_config([&] { set_model_type(model, changed.model_type, {}); });
+    model.card = std::move(changed);
   }
   model.reserve(tensors.size());
   const auto loaded = std::make_shared<LoadedBuffers>();

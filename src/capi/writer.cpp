@@ -171,9 +171,12 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
   return catch_errors(error, [&] {
-    poise::Card& to = require_unfinished(writer).model.card;
+    poise::Model& model = require_unfinished(writer).model;
     const poise_card from = read_struct(dereference(card, "card"), POISE_CARD_INIT);
     poise::Card checked = poise::normalize_card(convert_card(&from));
+    if (from.model_type != nullptr && checked.model_type != model.card.model_type)
+      poise::set_model_type(model, checked.model_type, {});
+    poise::Card& to = model.card;
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
     };

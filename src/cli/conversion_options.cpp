@@ -210,8 +210,9 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
                 "Leave out the rows of the embedding and the output matrix that no token of the vocabulary has")
       ->excludes(size)
       ->group(kGroup);
-  add_set_option(command, options.set,
-                 "Set card.FIELD, config.KEY or an attribute to this text, or to the text of a file, as edit does")
+  add_set_option(
+      command, options.set,
+      "Set card.FIELD, config.KEY or an attribute to this text, or to that of a file (@@ begins a text with @)")
       ->group(kGroup);
   command.get_option("--set-file")->group(kGroup);
 }

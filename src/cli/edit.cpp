@@ -71,7 +71,8 @@ void add_edit(CLI::App& app) {
                                join_format_names([](const Format& format) { return format.edit != nullptr; })))
       ->required();
   add_set_option(*command, options->set,
-                 "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON");
+                 "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON. "
+                 "`poise convert --set` also sets card.FIELD and config.KEY");
   command->add_option("--delete", options->changes.erase, "Remove an attribute")
       ->type_name("KEY")
       ->expected(1)

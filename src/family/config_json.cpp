@@ -83,6 +83,16 @@ void parse_config(Model& model, Attributes map, const std::string& path) {
   model.config_json = std::move(map);
 }
 
+void set_model_type(Model& model, const std::string& model_type, const std::string& path) {
+  const bool is_read = model.config && !model.card.model_type.empty();
+  if (!is_read && !model.config_json.empty() && find_family(model_type) != nullptr) {
+    Attributes map = whole_config(model);
+    map.set("model_type", model_type);
+    parse_config(model, std::move(map), path);
+  }
+  model.card.model_type = model_type;
+}
+
 void change_config(Model& model, const Attributes& changes, const std::string& path) {
   Attributes map = whole_config(model);
   for (const auto& [key, value] : changes) map.set(key, value);
@@ -126,13 +136,16 @@ std::vector<std::string> list_other_config_keys(const Model& model) {
 Attributes whole_config(const Model& model) {
   if (!model.config) return model.config_json;
   const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
-  if (list_other_config_keys(model).empty()) return typed;
+  if (model.config_json.empty()) return typed;
+  // Without a model_type, the defaults of Llama are a guess. A file with them could not become another family's.
+  const bool has_defaults = !model.card.model_type.empty();
   Attributes whole = model.config_json;
   const Attributes said = read_hyperparameters(whole, model.card.model_type);
   for (const auto& [key, value] : typed) {
     const Value* before = said.find(key);
-    if (before != nullptr && *before == value && whole.find(key) != nullptr) continue;
-    const bool changed = before != nullptr && !(*before == value);
+    const bool is_said = before != nullptr && *before == value;
+    if (is_said && (!has_defaults || whole.find(key) != nullptr)) continue;
+    const bool changed = before != nullptr && !is_said;
     whole.set(key, value);
     if (changed && key == "rope_theta") set_rope_theta(whole, value);
   }

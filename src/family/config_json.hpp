@@ -20,6 +20,10 @@ Config read_config_attributes(const Attributes& map, std::string& model_type, co
 // read_config_attributes() throws.
 void parse_config(Model& model, Attributes map, const std::string& path);
 
+// Sets the model's family. If its configuration names none, or one that Poise does not know, reads the keys of
+// config.json again, with the defaults of the new family. Throws what parse_config() throws.
+void set_model_type(Model& model, const std::string& model_type, const std::string& path);
+
 // Changes keys of the model's whole configuration, including those in nested objects that take precedence. Throws what
 // parse_config() throws.
 void change_config(Model& model, const Attributes& changes, const std::string& path);

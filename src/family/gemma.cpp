@@ -12,6 +12,10 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
 #include "family/decoder_family.hpp"
 
 namespace poise::gemma {
@@ -103,7 +107,10 @@ DecoderPlan plan_gemma2(const ConfigView& view) {
 }
 
 bool is_sliding_by_default(const ConfigView& view, std::int64_t layer) {
-  return (layer + 1) % std::max<std::int64_t>(1, view.keys().read_integer("sliding_window_pattern").value_or(6)) != 0;
+  const std::int64_t pattern = view.keys().read_integer("sliding_window_pattern").value_or(6);
+  if (pattern < 1)
+    throw Error(ErrorKind::invalid_file, fmt::format("sliding_window_pattern is {}, expected 1 or more", pattern), {});
+  return (layer + 1) % pattern != 0;
 }
 
 // Plans Gemma 3. Newer files have an object for each kind of layers in rope_parameters. make_gemma_plan() cannot read

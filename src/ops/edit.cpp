@@ -1,9 +1,11 @@
 #include <poise/edit.hpp>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -106,6 +108,17 @@ std::string describe_harm(const Model& before, const Model& after, const Attribu
   return fmt::format("the edited file would fail verify: {}{}", errors.front(), more);
 }
 
+// Describes the first new attribute whose name is that of a card's field or a configuration's key in
+// ConvertOptions::set; empty if there is none.
+std::string describe_mistaken_key(const std::vector<std::string>& added) {
+  for (const auto& [prefix, place] : {std::pair("card.", "the card"), std::pair("config.", "the configuration")}) {
+    const auto found = std::ranges::find_if(added, [&](const std::string& key) { return key.starts_with(prefix); });
+    if (found == added.end()) continue;
+    return fmt::format("{} would be a new attribute, and not change {}: `poise convert --set` does", *found, place);
+  }
+  return {};
+}
+
 struct ReadyEdit {
   Opened opened;
   std::unique_ptr<PreparedEdit> prepared;
@@ -126,7 +139,8 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   ready.prepared = opened.format->edit(opened.input, changes);
   const Model after = read_edited(*opened.format, {path, ready.prepared->make_edited_source()});
   if (changes.force) return ready;
-  const std::string problem = describe_harm(opened.model, after, changes, path);
+  std::string problem = describe_mistaken_key(ready.prepared->added());
+  if (problem.empty()) problem = describe_harm(opened.model, after, changes, path);
   if (!problem.empty()) {
     throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), path.string())
         .with({.kind = Remedy::Kind::force});

@@ -205,6 +205,8 @@ TEST(Plans, InvalidConfigurationsAreRefused) {
       {"gemma3_text", R"("rope_local_base_freq": 0, )", "rope_local_base_freq is 0"},
       {"smollm3", R"("no_rope_layers": [1], )", "no_rope_layers has 1 layers, num_hidden_layers is 6"},
       {"smollm3", R"("no_rope_layer_interval": 0, )", "no_rope_layer_interval is 0"},
+      {"gemma3_text", R"("sliding_window_pattern": 0, )", "sliding_window_pattern is 0, expected 1 or more"},
+      {"gemma3_text", R"("sliding_window_pattern": -2, )", "sliding_window_pattern is -2, expected 1 or more"},
       {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2, )", "rope_scaling is missing"},
       {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 6, )",
        "swiglu_limit is 6, only 7 is supported"},

@@ -66,11 +66,48 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   EXPECT_EQ(make_canonical_config(reread), make_canonical_config(model));
 }
 
-TEST(WholeConfig, WithoutOtherKeysOnlyHyperparametersAreWritten) {
-  const Model model = model_of(
-      R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
+TEST(WholeConfig, WithoutAFileOnlyHyperparametersAreWritten) {
+  Model model;
+  model.card.model_type = "llama";
+  model.config = Config{.hidden_size = 8};
   EXPECT_EQ(to_json(whole_config(model)), to_json(config_to_attributes(*model.config, "llama")));
   EXPECT_THAT(list_other_config_keys(model), IsEmpty());
+}
+
+// Without use_sliding_window, Qwen 2 has no window. The file keeps the number.
+TEST(WholeConfig, ValuesThatTheFamilyIgnoresAreKept) {
+  const Model model = model_of(
+      R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"sliding_window":32,"model_type":"qwen2"})");
+  EXPECT_THAT(list_other_config_keys(model), IsEmpty());
+  EXPECT_EQ(model.config->sliding_window, 0);
+  EXPECT_THAT(
+      to_json(whole_config(model)),
+      HasSubstr(
+          R"("hidden_size":8,"sliding_window":32,"model_type":"qwen2","hidden_act":"silu","tie_word_embeddings")"));
+}
+
+// The defaults of Llama are a guess, which neither a file nor another family takes over.
+TEST(WholeConfig, WithoutAModelTypeHasNoDefaults) {
+  constexpr const char* kSizes =
+      R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8})";
+  Model model = model_of(kSizes);
+  EXPECT_EQ(model.config->rms_norm_eps, 1e-6F);
+  Model reread;
+  reread.attributes = make_text_attributes(model);
+  EXPECT_EQ(*reread.attributes.find("poise.config"), Value(kSizes));
+  parse_text_attributes(reread);
+  EXPECT_EQ(reread.config, model.config);
+  reread.config->rope_theta = 5;
+  set_model_type(reread, "mistral", "test");
+  EXPECT_EQ(reread.card.model_type, "mistral");
+  EXPECT_EQ(reread.config->rms_norm_eps, 1e-5F);
+  EXPECT_EQ(reread.config->sliding_window, 4096);
+  EXPECT_EQ(reread.config->max_position_embeddings, 32768);
+  EXPECT_EQ(reread.config->rope_theta, 5) << "a program has set it";
+  change_config(model, {{"model_type", "mistral"}}, "test");
+  EXPECT_EQ(model.config->sliding_window, 4096);
+  set_model_type(model, "llama", "test");
+  EXPECT_EQ(model.config->sliding_window, 4096) << "the file names a family, whose values stay";
 }
 
 TEST(WholeConfig, ValuesThatAProgramSetsCount) {

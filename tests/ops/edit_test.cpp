@@ -65,6 +65,33 @@ TEST(Edit, SeveralAtOnceAreAllKept) {
   fs::remove_all(directory);
 }
 
+// Poise keeps card and configuration in attributes of its own.
+TEST(Edit, KeysOfCardAndConfigurationAreNoAttributes) {
+  const support::TemporaryDirectory directory;
+  for (const std::string format : {"zt", "zt1", "safetensors", "gguf"}) {
+    SCOPED_TRACE(format);
+    const fs::path file = directory.path() / (format + ".file");
+    ConvertOptions options;
+    options.format = format;
+    convert(source_directory() / "examples/nano-mistral", file, options);
+    const auto refusal = [&](const std::string& key) {
+      return support::error_of([&] { edit(file, {.set = {{key, "500"}}}); }).message();
+    };
+    EXPECT_EQ(
+        refusal("card.author"),
+        "nothing is changed: card.author would be a new attribute, and not change the card: `poise convert --set` "
+        "does");
+    EXPECT_EQ(
+        refusal("config.rope_theta"),
+        "nothing is changed: config.rope_theta would be a new attribute, and not change the configuration: `poise "
+        "convert --set` does");
+    edit(file, {.set = {{"config.mine", "500"}}, .force = true});
+    EXPECT_EQ(attribute_of(file, "config.mine"), Value("500"));
+    edit(file, {.set = {{"config.mine", "600"}}});
+    EXPECT_EQ(attribute_of(file, "config.mine"), Value("600"));
+  }
+}
+
 // An edit changes the target of a link, and leaves it unchanged if the file would not open afterwards.
 TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
   const fs::path directory = fs::temp_directory_path() / fmt::format("poise-edit-link-{}", ::getpid());

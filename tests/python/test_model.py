@@ -232,12 +232,17 @@ def test_models_are_changed(nano, tmp_path):
         "model_type": "made",
         "license": "mit",
     }
+    sizes = {"hidden_size": 8, "intermediate_size": 4, "num_attention_heads": 2, "num_hidden_layers": 1}
+    typed = poise.Model({}, config=sizes, card={"model_type": "mistral"})
+    assert typed.config == poise.Model({}, config={**sizes, "model_type": "mistral"}).config
+    assert typed.config["sliding_window"] == 4096 and poise.Model({}, config=sizes).config == sizes
     for other in (nano, nano.vocabulary, nano.tokenizer):
         found = poise.Model({}, vocabulary=other)
         assert found.tokenizer.encode("a mouse") == nano.tokenizer.encode("a mouse") and len(found.vocabulary) == 960
     for wrong, raised in (
         ({"config": {"hidden_size": "many"}, "like": nano}, ValueError),
         ({"card": {"colour": "red"}}, ValueError),
+        ({"config": {"hidden_size": 8}, "card": {"model_type": "mistral"}}, ValueError),
         ({"card": {"created_at": "today"}}, ValueError),
         ({"vocabulary": 3}, TypeError),
         ({"card": {"author": 3}}, TypeError),

@@ -71,6 +71,27 @@ bool set_dtype(Attributes& config, std::string_view dtype) {
   return found;
 }
 
+// Moves the family's keys to the object in which transformers looks for them. A model from a format that lacks
+// config.json has no such object.
+void nest_family_keys(Attributes& config, const Model& model) {
+  const Family& family = find_family_or_llama(model);
+  const std::string nested(family.nested);
+  if (nested.empty() || !model.config || config.get_if<Attributes>(nested) != nullptr) return;
+  const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
+  Attributes inner{{"model_type", family.text_type}};
+  std::vector<Attributes::Entry> outer;
+  for (const auto& [key, value] : config) {
+    if (key == nested) continue;  // null
+    const bool is_followed = std::ranges::find(family.followed, key) != family.followed.end();
+    const bool is_inner = key != "model_type" && (is_followed || typed.find(key) != nullptr);
+    if (is_inner) inner.set(key, value);
+    // Some versions of transformers look for this key outside.
+    if (!is_inner || key == "tie_word_embeddings") outer.emplace_back(key, value);
+  }
+  outer.emplace_back(nested, std::move(inner));
+  config = Attributes::from_unique(std::move(outer));
+}
+
 Attributes make_config_json(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
@@ -86,6 +107,7 @@ Attributes make_config_json(const Model& model) {
     const Tensor* embedding = model.find(find_family_or_llama(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
+  nest_family_keys(config, model);
   if (const std::string_view name = find_transformers_class(model.card.model_type);
       !name.empty() && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{name});

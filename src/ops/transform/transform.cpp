@@ -116,15 +116,6 @@ void replace_fields(Card& card, const Card& with) {
   }
 }
 
-// Reads the configuration as that of the family `model_type`, if Poise knows this family but not the model's own.
-// Throws what parse_config() throws.
-void read_config_as(Model& model, const std::string& model_type) {
-  if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
-  Attributes map = std::move(model.config_json);
-  map.set("model_type", model_type);
-  parse_config(model, std::move(map), model.origin.path.string());
-}
-
 // Counts codes that were decoded although no other type was asked for.
 void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   const bool is_decoded =
@@ -234,9 +225,10 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   result.converted = convert_convention(target, input, changes_types);
   const Model& model = result.converted ? result.converted->model : input;
   result.model = Model(model.header());
+  if (const std::string& type = options.card.model_type; !type.empty())
+    set_model_type(result.model, type, model.origin.path.string());
   replace_fields(result.model.card, normalize_card(options.card));
   complete_card(input, target, result.model.card);
-  read_config_as(result.model, options.card.model_type);
   const MergedTypes merged = merged_types == nullptr ? MergedTypes() : rename_types(*merged_types, input, model);
   const Conversion conversion{model, result.model, target, options, &merged, types};
   bool keeps_types = true;

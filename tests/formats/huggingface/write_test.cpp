@@ -1,6 +1,8 @@
 // Tests of written Hugging Face directories: their contents and losses. The command tests have the rest.
 #include "formats/huggingface/write.hpp"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +10,8 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/registry.hpp"
 #include "support/bytes.hpp"
@@ -123,6 +127,34 @@ TEST(HuggingFaceWrite, HasTheNumberOfTokens) {
   const Value config = parse_json(
       text_of(support::written_files(model, find_format_by_name("huggingface")), "config.json"), "config.json");
   EXPECT_EQ(*config.get_if<Attributes>()->find("vocab_size"), Value(std::uint64_t{960}));
+}
+
+// A file of another format has hyperparameters only, without text_config.
+TEST(HuggingFaceWrite, NestsTheKeysOfFamiliesWithSeveralModels) {
+  for (const auto& [type, text] : {std::pair("mistral3", "mistral"), std::pair("gemma3", "gemma3_text")}) {
+    SCOPED_TRACE(type);
+    Model model = example();
+    model.card.model_type = type;
+    model.config_json = {};
+    if (type == std::string("gemma3")) model = Model(model.header());
+    const Config config = *model.config;
+    if (model.size() == 0) {
+      for (const auto& tensor : find_family_or_llama(model).tensors.list_all(*model.config))
+        add_numbers(model, tensor.name, tensor.shape, DType::f32);
+    }
+    const Value json = parse_json(
+        text_of(support::written_files(model, find_format_by_name("huggingface")), "config.json"), "config.json");
+    const Attributes& keys = *json.get_if<Attributes>();
+    EXPECT_EQ(*keys.find("model_type"), Value(type));
+    EXPECT_EQ(keys.find("hidden_size"), nullptr);
+    const auto* inner = keys.get_if<Attributes>("text_config");
+    ASSERT_NE(inner, nullptr);
+    EXPECT_EQ(*inner->find("model_type"), Value(text));
+    EXPECT_EQ(*inner->find("hidden_size"), Value(128));
+    Model reread;
+    parse_config(reread, keys, "config.json");
+    EXPECT_EQ(reread.config, config);
+  }
 }
 
 TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
