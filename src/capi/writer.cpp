@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <oneapi/tbb/task_arena.h>
+
 #include "capi/face.hpp"
 #include "codec/affine.hpp"
 #include "family/check.hpp"
@@ -49,7 +51,9 @@ class FilledBlob final : public poise::Blob {
   bool seekable() const override { return false; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
-    if (fill_(user_, offset, out.data(), out.size()) == 0) return;
+    // Isolated: a thread that waits in the callback must not take other work, which may wait for the lock.
+    if (oneapi::tbb::this_task_arena::isolate([&] { return fill_(user_, offset, out.data(), out.size()); }) == 0)
+      return;
     throw Error(ErrorKind::cancelled, fmt::format("tensor {}: the callback that fills it asked to stop", name_));
   }
 

@@ -15,7 +15,6 @@
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "io/meter.hpp"
 
 namespace poise::cli {
 namespace {
@@ -26,24 +25,31 @@ std::size_t sum_sizes(const std::vector<std::string>& texts) {
   return sum;
 }
 
-// Returns a callback that advances the meter by the bytes of a text, in proportion to the number of its tokens that are
+// Counts the bytes of all texts for a callback.
+struct ByteCount {
+  Progress progress;
+  std::uint64_t total = 0;
+  std::uint64_t done = 0;
+};
+
+// Returns a callback that advances the count by the bytes of a text, in proportion to the number of its tokens that are
 // computed.
-Progress make_byte_progress(Meter& meter, std::size_t bytes, const std::string& item) {
-  return [&meter, bytes, item, before = std::make_shared<std::uint64_t>(0)](const ProgressEvent& tokens) {
+Progress make_byte_progress(ByteCount& count, std::size_t bytes, const std::string& item) {
+  return [&count, bytes, item, before = std::make_shared<std::uint64_t>(0)](const ProgressEvent& tokens) {
     const std::uint64_t done = bytes * tokens.done / tokens.total;
-    meter.advance(done - std::exchange(*before, done), item);
-    return true;
+    count.done += done - std::exchange(*before, done);
+    return !count.progress || count.progress({count.done, count.total, item});
   };
 }
 
 // Adds all texts. An error about a text names the file.
 void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, const std::string& file,
                Progress progress) {
-  Meter meter(std::move(progress), sum_sizes(texts));
+  ByteCount count = {std::move(progress), sum_sizes(texts)};
   std::size_t number = 0;
   for (const std::string& text : texts) {
     try {
-      perplexity.add(text, make_byte_progress(meter, text.size(), fmt::format("text {}", ++number)));
+      perplexity.add(text, make_byte_progress(count, text.size(), fmt::format("text {}", ++number)));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       const bool is_too_long = error.message().find("do not fit the context") != std::string::npos;
@@ -57,9 +63,9 @@ void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, co
 void add_document(Perplexity& perplexity, std::string_view content, const PerplexityOptions& options,
                   Progress progress) {
   if (content.ends_with('\n')) content.remove_suffix(1);
-  Meter meter(std::move(progress), content.size());
+  ByteCount count = {std::move(progress), content.size()};
   const PerplexityWindows windows = {.size = *options.window, .stride = options.stride.value_or(0)};
-  perplexity.add_windows(content, windows, make_byte_progress(meter, content.size(), "windows"));
+  perplexity.add_windows(content, windows, make_byte_progress(count, content.size(), "windows"));
 }
 
 void append(Attributes& out, const std::string& key, const Estimate& estimate) {

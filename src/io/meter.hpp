@@ -5,12 +5,15 @@
 #include <mutex>
 #include <string_view>
 
+#include <oneapi/tbb/task_arena.h>
+
 #include <poise/error.hpp>
 #include <poise/progress.hpp>
 
 namespace poise {
 
-// Thread-safe. Calls the callback from one thread at a time.
+// Thread-safe. Calls the callback from one thread at a time. The call is isolated: if the callback waits for work of
+// its own, its thread must not take other work, which may call the meter.
 class Meter {
  public:
   Meter() = default;
@@ -21,7 +24,9 @@ class Meter {
   void advance(std::uint64_t bytes, std::string_view item) {
     const std::lock_guard lock(mutex_);
     done_ += bytes;
-    if (progress_ && !progress_({done_, total_, item})) throw Error(ErrorKind::cancelled, "cancelled");
+    if (!progress_) return;
+    const auto report = [&] { return progress_({done_, total_, item}); };
+    if (!oneapi::tbb::this_task_arena::isolate(report)) throw Error(ErrorKind::cancelled, "cancelled");
   }
 
  private:

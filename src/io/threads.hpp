@@ -12,6 +12,7 @@
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <poise/error.hpp>
 
@@ -70,11 +71,12 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
 template <typename T>
 class LazyValue {
  public:
-  // Returns the value. The first call makes it by make(), which returns a std::shared_ptr<T>; other threads wait.
+  // Returns the value. The first call makes it by make(), which returns a std::shared_ptr<T>; other threads wait. The
+  // call is isolated: a thread that waits in make() must not take other work, which may wait for the value.
   template <typename Make>
   std::shared_ptr<T> get(const Make& make) const {
     const std::scoped_lock lock(mutex_);
-    if (!value_) value_ = make();
+    if (!value_) value_ = oneapi::tbb::this_task_arena::isolate(make);
     return value_;
   }
 

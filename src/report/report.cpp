@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <poise/error.hpp>
 
@@ -44,7 +45,10 @@ class JointProgress {
     return [this, last = std::uint64_t{0}](const ProgressEvent& event) mutable {
       const std::lock_guard lock(mutex_);
       done_ += event.done - std::exchange(last, event.done);
-      return progress_({std::min(done_, total_), total_, event.item});
+      // Isolated, as in a Meter.
+      return oneapi::tbb::this_task_arena::isolate([&] {
+        return progress_({std::min(done_, total_), total_, event.item});
+      });
     };
   }
 

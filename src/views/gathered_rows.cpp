@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include <oneapi/tbb/task_arena.h>
+
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/strided.hpp"
@@ -95,7 +97,8 @@ class GatheredRowsBlob final : public FloatBlob {
     const std::scoped_lock lock(mutex_);
     if (slab_ == nullptr || row < slab_->begin || row >= slab_->end) {
       slab_.reset();
-      slab_ = std::make_shared<const Slab>(gather_slab(row));
+      // Isolated: a thread that waits for others here must not begin another task, which may wait for this lock.
+      oneapi::tbb::this_task_arena::isolate([&] { slab_ = std::make_shared<const Slab>(gather_slab(row)); });
     }
     return slab_;
   }

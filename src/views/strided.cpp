@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <poise/error.hpp>
 
@@ -190,7 +191,8 @@ class Slabs {
     const std::uint64_t few_passes = std::min(left, size_ / kFewPasses + slab_bytes_);
     if (few_passes > slab_bytes_) slab->shared = reserve_free_memory(few_passes - slab_bytes_, slab_bytes_);
     slab->bytes.resize(static_cast<std::size_t>(std::min(left, slab_bytes_ + slab->shared)));
-    make(slab->begin, std::span(slab->bytes));
+    // Isolated: a thread that waits for others here must not begin another task, which may wait for this lock.
+    oneapi::tbb::this_task_arena::isolate([&] { make(slab->begin, std::span(slab->bytes)); });
     unread_ = slab->bytes.size();
     return slab_ = std::move(slab);
   }
