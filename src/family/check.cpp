@@ -1,6 +1,7 @@
 #include "family/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -17,6 +18,11 @@ namespace {
 
 constexpr std::size_t kMostFaults = 1000;
 constexpr std::size_t kMaxConfigKeys = 1000;  // the most keys of the object that a family reads
+
+// Names that begin so are llama.cpp's names of weights. The reader of GGUF gives the weights that a family has the
+// names of transformers, so a weight that keeps such a name is one that the family lacks.
+constexpr std::array kLlamaCppPrefixes = std::to_array<std::string_view>(
+    {"blk.", "token_embd.", "token_embd_norm.", "position_embd.", "output.", "output_norm.", "rope_f"});
 
 // Returns the first words of each message about a tensor.
 std::string format_tensor_start(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
@@ -231,8 +237,9 @@ std::vector<std::string_view> find_unknown_weights(const Model& model) {
   const ConfigView view = model.config ? make_config_view(model) : ConfigView(none);
   std::vector<std::string_view> unknown;
   for (const Tensor& tensor : model.tensors()) {
+    const auto begins_name = [&](std::string_view prefix) { return tensor.name.starts_with(prefix); };
     const bool weight =
-        std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
+        std::ranges::any_of(family.prefixes, begins_name) || std::ranges::any_of(kLlamaCppPrefixes, begins_name);
     if (!weight || find_computed_tensor(family, tensor.name) != nullptr) continue;
     const std::string name = find_table_name(family, tensor.name);
     // A model with a tied output may store the output, too.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -155,7 +156,9 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   entries_.remove_number("general.quantization_version");  // removed, because it follows from the tensors
   tokens_.append_unused_arrays(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
-  std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
+  std::set<std::string_view> kept;  // a search in the attributes takes time for each of them
+  for (const auto& [key, value] : model.attributes) kept.insert(key);
+  std::erase_if(types_, [&](const auto& entry) { return !kept.contains(entry.first); });
   model.origin.attribute_types = std::move(types_);
 }
 
