@@ -125,10 +125,11 @@ void print_changes(const std::vector<std::string>& changes) {
 // Prints a note about codes that are decoded because the format cannot hold them.
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
-  const char* const half = find_format_by_name(format).holds_bf16 ? "bf16" : "f16";
-  print_message(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
-                            format_count(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
-                            format_bytes(decoded.bytes_out), half));
+  const Format& target = find_format_by_name(format);
+  const std::string advice =
+      target.holds_half ? fmt::format("; --dtype {} halves that", target.holds_bf16 ? "bf16" : "f16") : "";
+  print_message(fmt::format("note: the codes of {} become f32, {} become {}{}", format_count(decoded.tensors, "tensor"),
+                            format_bytes(decoded.bytes_in), format_bytes(decoded.bytes_out), advice));
 }
 
 std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? group_digits(*bytes) : "?"; }

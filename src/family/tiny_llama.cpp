@@ -1,5 +1,6 @@
 #include "family/families.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -45,7 +46,12 @@ Config read_config(const ConfigKeys& keys) {
                                           .positions = keys.require_integer("max_position_embeddings"),
                                           .vocabulary = keys.require_integer("vocab_size"),
                                           .dropout = keys.read_number("dropout").value_or(0.0F)});
+  // find_faults() refuses other values than those that follow from the sizes.
   config.hidden_act = keys.read_text("hidden_act").value_or(config.hidden_act);
+  config.tie_word_embeddings = keys.read_boolean("tie_word_embeddings").value_or(false);
+  config.num_key_value_heads = keys.read_integer("num_key_value_heads").value_or(config.num_key_value_heads);
+  config.head_dim = keys.read_integer("head_dim").value_or(config.head_dim);
+  config.sliding_window = std::max<std::int64_t>(0, keys.read_integer("sliding_window").value_or(0));
   config.rms_norm_eps = keys.read_number("rms_norm_eps").value_or(config.rms_norm_eps);
   config.rope_theta = keys.read_number("rope_theta").value_or(config.rope_theta);
   config.initializer_range = keys.read_number("initializer_range").value_or(config.initializer_range);

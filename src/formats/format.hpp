@@ -128,6 +128,7 @@ struct Format {
   HonouredOptions options = {};
   // If this is false, a conversion makes bf16 tensors f32, unless the user names another type.
   bool holds_bf16;
+  bool holds_half = true;  // false: its files hold no floating-point numbers of 16 bits
   // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // dense tensors in its files may have parts besides data

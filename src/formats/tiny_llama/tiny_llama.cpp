@@ -308,6 +308,11 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   losses.note_card(model.card);
   losses.note_vocabulary(model, "programs take it from vocab.txt and merges.txt");
   losses.note_other_config_keys(model);
+  const Config usual;
+  const Config config = model.config.value_or(usual);
+  losses.note_if(config.rope_theta != usual.rope_theta, fmt::format("rope_theta ({})", config.rope_theta));
+  losses.note_if(config.initializer_range != usual.initializer_range,
+                 fmt::format("initializer_range ({})", config.initializer_range));
   losses.note_if(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
   return losses.release_sentences();
 }
@@ -334,6 +339,7 @@ const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = kExtensions,
     .holds_bf16 = true,  // it holds only float32, but to refuse bf16 is clearer than to convert silently
+    .holds_half = false,
     .sniff = sniff,
     .read = tiny_llama::read,
     .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::list_losses>,

@@ -15,9 +15,12 @@
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
 
+#include "family/config_json.hpp"
+#include "formats/registry.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {
@@ -179,6 +182,22 @@ TEST(TinyLlamaFile, OtherModelsAreRefusedWithTheReason) {
                 model.config->num_hidden_layers = 2;  // whose tensors are missing
               }),
               HasSubstr("num_experts is 2, only 0 is supported"));
+  const auto refusal_with = [&](const Attributes& changes) {
+    return refusal([&](Model& model) { change_config(model, changes, "test"); });
+  };
+  EXPECT_THAT(refusal_with({{"sliding_window", 4}}), HasSubstr("sliding_window is 4"));
+  EXPECT_THAT(refusal_with({{"num_attention_heads", 2}, {"num_key_value_heads", 1}}),
+              HasSubstr("num_key_value_heads is 1"));
+  EXPECT_THAT(refusal_with({{"head_dim", 4096}}), HasSubstr("head_dim is 4096"));
+  EXPECT_EQ(refusal_with({{"sliding_window", Value()}, {"tie_word_embeddings", false}}), "");
+}
+
+TEST(TinyLlamaFile, NumbersThatItLacksAreLosses) {
+  Model model = open(source(golden()));
+  EXPECT_THAT(losses_of(model, kTinyLlamaFormat, {}), testing::IsEmpty());
+  change_config(model, {{"rope_theta", 5}, {"initializer_range", 0.5}}, "test");
+  EXPECT_THAT(losses_of(model, kTinyLlamaFormat, {}),
+              testing::ElementsAre(HasSubstr("rope_theta (5)"), HasSubstr("initializer_range (0.5)")));
 }
 
 }  // namespace
