@@ -144,10 +144,10 @@ struct Format {
   // Recognizes its files by magic, in the first stage: returns true if the file is certainly meant to be of this
   // format. Looks at a few bytes, and never throws for their content. Null: the format has no magic of its own.
   bool (*sniff)(const Input& input) = nullptr;
-  // Recognizes its files by their end, where several formats share an extension and the beginning matches none of them.
-  // Returns true if the file ends like one of this format: its reader then reports what is wrong at the beginning.
-  // Null: the end of its files is not characteristic.
-  bool (*matches_end)(const Input& input) = nullptr;
+  // Recognizes damaged files, where several formats share an extension and no sniff() accepts the file: returns true if
+  // the rest of the file, such as its end, is characteristic. The format's reader then reports what is wrong. Null: no
+  // damaged file is recognized.
+  bool (*matches_damaged)(const Input& input) = nullptr;
   // Recognizes its files by their kind of container and, unless `holds` is null, by the names of their members.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
@@ -252,6 +252,10 @@ const Format& find_format_by_name(std::string_view name);
 // Returns the format for an output's name: the format of directories if the name ends in a slash or is a directory,
 // else the format of its extension. Throws bad_argument if there is none.
 const Format& find_output_format(const std::filesystem::path& path);
+
+// Returns another format that can be written and has the output's extension; std::nullopt if there is none, or if
+// `format` is the usual one for the extension.
+std::optional<std::string_view> find_other_output_format(const std::filesystem::path& path, const Format& format);
 
 // Returns the output for a file, or a directory, of the format. Throws what the outputs of io/ throw.
 std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,

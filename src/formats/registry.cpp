@@ -64,6 +64,11 @@ bool has_extension(const Format& format, const std::string& found) {
                                 std::ranges::find(format.extensions, extension) != format.extensions.end());
 }
 
+// Returns true if the format writes this extension, in upper or lower case.
+bool has_usual_extension(const Format& format, const std::string& found) {
+  return format.info.extension == to_lower_ascii(found);
+}
+
 Model read_with_format(const Format& format, const Input& input, const ReadOptions& options) {
   if (format.read == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
@@ -88,15 +93,18 @@ Model read_despite_faults(const Format& format, const Input& input, const ReadOp
 }
 
 // Returns the format of a file without a magic, by its extension. If several formats have the extension, returns the
-// one whose matches_end() accepts the file, or else the first. Null: no format has the extension.
+// one whose matches_damaged() accepts the file, or else the first, if it is the usual one for the extension. Null: no
+// format is certain.
 const Format* find_by_extension(const Input& input, const std::string& extension) {
   const Format* first = nullptr;
+  bool is_shared = false;
   for (const Format* format : kFormats) {
     if (format->read == nullptr || !has_extension(*format, extension)) continue;
-    if (format->matches_end != nullptr && format->matches_end(input)) return format;
+    if (format->matches_damaged != nullptr && format->matches_damaged(input)) return format;
+    is_shared = first != nullptr;
     if (first == nullptr) first = format;
   }
-  return first;
+  return is_shared && !has_usual_extension(*first, extension) ? nullptr : first;
 }
 
 Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = IfFaulty::fail) {
@@ -235,6 +243,15 @@ const Format& find_output_format(const std::filesystem::path& path) {
       extension.empty() ? "cannot tell the format: the name has no extension (for a directory, end it with a slash)"
                         : fmt::format("cannot tell the format: no format has the extension \"{}\"", extension);
   throw Error(ErrorKind::bad_argument, problem, path.string()).with({.kind = Remedy::Kind::format});
+}
+
+std::optional<std::string_view> find_other_output_format(const std::filesystem::path& path, const Format& format) {
+  const std::string extension = path.extension().string();
+  if (!has_extension(format, extension) || has_usual_extension(format, extension)) return std::nullopt;
+  for (const Format* other : kFormats) {
+    if (other != &format && other->prepare != nullptr && has_extension(*other, extension)) return other->info.name;
+  }
+  return std::nullopt;
 }
 
 std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,

@@ -291,6 +291,24 @@ const Format& choose_target_format(const fs::path& output, const ConvertOptions&
   return options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
 }
 
+namespace {
+
+// Returns work(). If only the extension of the output names the target, and another format has this extension, too, an
+// error about what the target cannot hold names the other one.
+template <typename Work>
+auto run_naming_other_format(const Format& target, const fs::path& output, const ConvertOptions& options,
+                             const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    const auto other = options.format.empty() ? find_other_output_format(output, target) : std::nullopt;
+    if (error.kind() != ErrorKind::unsupported || !other) throw;
+    throw Error(error).with({.kind = Remedy::Kind::format, .value = std::string(*other)});
+  }
+}
+
+}  // namespace
+
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& place, Clock::time_point start) {
   if (!plan.rest || !plan.rest->carry_out)
     throw Error(ErrorKind::bad_argument, "the plan is empty, or has been carried out already: make a new one");
@@ -320,8 +338,10 @@ Plan plan(const Model& model, std::string_view format, const ConvertOptions& cha
 }
 
 Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  return plan_conversion(open_conversion(nullptr, input, options), output, choose_target_format(output, options),
-                         options, true);
+  const Format& target = choose_target_format(output, options);
+  ConversionInput opened = open_conversion(nullptr, input, options);
+  return run_naming_other_format(target, output, options,
+                                 [&] { return plan_conversion(std::move(opened), output, target, options, true); });
 }
 
 ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out(plan, nullptr, output, Clock::now()); }
@@ -333,9 +353,11 @@ ConvertReport write(const Plan& plan, SavedOutput& output) {
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = Clock::now();
-  return carry_out(plan_conversion(open_conversion(nullptr, input, options), output,
-                                   choose_target_format(output, options), options, false),
-                   nullptr, output, start);
+  const Format& target = choose_target_format(output, options);
+  ConversionInput opened = open_conversion(nullptr, input, options);
+  return run_naming_other_format(target, output, options, [&] {
+    return carry_out(plan_conversion(std::move(opened), output, target, options, false), nullptr, output, start);
+  });
 }
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options,
@@ -347,7 +369,10 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   for (const LoraAdapter& adapter : options.lora) require_same_bytes(adapter.path, ranks);
   if (!options.imatrix.empty()) require_same_bytes(options.imatrix, ranks);
   const Format& target = choose_target_format(output, options);
-  return carry_out(plan_conversion(std::move(opened), output, target, options, false, &ranks), nullptr, output, start);
+  return run_naming_other_format(target, output, options, [&] {
+    return carry_out(plan_conversion(std::move(opened), output, target, options, false, &ranks), nullptr, output,
+                     start);
+  });
 }
 
 }  // namespace poise

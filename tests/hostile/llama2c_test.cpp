@@ -1,10 +1,15 @@
 // Breaks every rule of llama2.c's files once (docs/formats/llama2c.md).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+
+#include <fmt/format.h>
 
 #include <poise/format.hpp>
 
+#include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
@@ -98,6 +103,21 @@ TEST(HostileLlama2c, Header) {
           Case{"sizes are not claimed for nothing", [] { return version_1().i32("vocabulary", 0x7fffffff); }, kInvalid,
                kEndOfFile, "the file is cut off"},
       });
+}
+
+// Version 0 has no magic. Other files with this extension are of no format that Poise knows.
+TEST(HostileLlama2c, DamagedFilesOfVersion0AreRecognized) {
+  const std::string bytes = version_0().bytes();
+  const auto refusal = [](const std::string& given) {
+    return support::error_of([&] { (void)open(support::source(given, "hostile.bin")); }).message();
+  };
+  EXPECT_EQ(refusal(bytes.substr(0, 100)),
+            fmt::format("llama2c: size: the file is cut off: its header describes {} bytes, it has 100", bytes.size()));
+  EXPECT_THAT(refusal(bytes.substr(0, 28)), testing::HasSubstr("it has 28"));
+  EXPECT_THAT(refusal(bytes + "x"), testing::HasSubstr("1 bytes after the last array"));
+  for (const std::string& other :
+       {bytes.substr(0, 27), numbers().i32("heads", 3).bytes() + floats(9), std::string("abc"), floats(100)})
+    EXPECT_EQ(refusal(other), "this is not in a format that Poise reads");
 }
 
 TEST(HostileLlama2c, CutsAreRefused) { expect_cuts_refused("hostile.bin", version_1()); }

@@ -140,15 +140,15 @@ std::optional<std::uint64_t> compute_file_size(const Header& header) {
   return size;
 }
 
-bool is_version_0(const Source& source) {
-  if (source.size() <= kHeaderBytes0) return false;
+std::optional<std::uint64_t> find_version_0_size(const Source& source) {
+  if (source.size() < kHeaderBytes0) return std::nullopt;
   try {
     ByteReader reader(source, "llama2c");
     const Header header = read_header(reader);
-    return header.version == 0 && compute_file_size(header) == source.size();
+    return header.version == 0 ? compute_file_size(header) : std::nullopt;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -161,8 +161,12 @@ namespace {
 bool sniff(const Input& input) {
   const auto bytes = read_first_bytes(input, sizeof llama2c::kMagic);
   if (bytes.size() < sizeof llama2c::kMagic) return false;
-  return load_le<std::uint32_t>(bytes.data()) == llama2c::kMagic || llama2c::is_version_0(*input.source);
+  return load_le<std::uint32_t>(bytes.data()) == llama2c::kMagic ||
+         llama2c::find_version_0_size(*input.source) == input.source->size();
 }
+
+// Recognizes a file of version 0 that is cut off, or has more bytes.
+bool matches_damaged(const Input& input) { return llama2c::find_version_0_size(*input.source).has_value(); }
 
 }  // namespace
 
@@ -170,6 +174,7 @@ const Format kLlama2c = {
     .info = {"llama2c", "weights of llama2.c", ".bin"},
     .holds_bf16 = false,
     .sniff = sniff,
+    .matches_damaged = matches_damaged,
     .read = llama2c::read,
 };
 

@@ -46,9 +46,9 @@ Header read_header(ByteReader& reader);
 // Returns the size of the whole file; std::nullopt for 2^64 bytes and more.
 std::optional<std::uint64_t> compute_file_size(const Header& header);
 
-// Returns true for a file of version 0. It has no magic, so the header must describe a model of exactly the file's
-// size.
-bool is_version_0(const Source& source);
+// Returns the size of a file of version 0, as its header describes it; std::nullopt if the seven numbers describe no
+// model. Version 0 has no magic, so only a file of exactly this size is certainly one.
+std::optional<std::uint64_t> find_version_0_size(const Source& source);
 
 // Describes an array of the file. An array of layers holds the values of all layers, layer by layer.
 struct FileArray {

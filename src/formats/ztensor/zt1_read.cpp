@@ -276,7 +276,7 @@ bool sniff1(const Input& input) {
 }
 
 // Returns true if the file has the footer of 1.x.
-bool matches_end(const Input& input) {
+bool matches_damaged(const Input& input) {
   const std::uint64_t size = input.source->size();
   if (size < 2 * kMagicBytes) return false;
   std::string last(kMagicBytes, '\0');
@@ -342,7 +342,7 @@ const Format kZtensor1 = {
     .holds_layout = ztensor::is_layout_of_version_1,
     .holds_more_parts = true,
     .sniff = ztensor::sniff1,
-    .matches_end = ztensor::matches_end,
+    .matches_damaged = ztensor::matches_damaged,
     .read = ztensor::read1,
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::list_zt1_losses>,
     .audit = ztensor::audit_version_1,
