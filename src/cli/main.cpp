@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -76,6 +77,20 @@ int end_by_sigpipe() {
 }
 
 // Raises the limit on open files: a model may have thousands of shards, and all stay open.
+// Opens /dev/null for each standard stream that is closed, so that no file that Poise opens gets the number of one:
+// messages would be written into an output. The streams open in the wrong direction, so that using one is an error.
+// Returns false if that fails.
+bool reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened == stream) continue;
+    if (opened >= 0) ::close(opened);
+    return false;
+  }
+  return true;
+}
+
 void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -152,6 +167,10 @@ int run_and_report(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   allow_many_files();
+  if (!reserve_standard_streams()) {
+    print_message("cannot open /dev/null in the place of a standard stream that is closed");
+    return 1;
+  }
   try {
     poise::cli::set_cluster(poise::join_ranks(argc, argv));
   } catch (const std::exception& error) {
