@@ -323,12 +323,56 @@ void AtomicFile::commit_as(std::filesystem::path target) {
 }
 
 void AtomicFile::undo_commit() {
-  if (committed_ && is_new_) ::unlink(target_.c_str());
+  if (!committed_) return;
+  if (is_new_) {
+    ::unlink(target_.c_str());
+  } else {
+    ::rename(temporary_.c_str(), target_.c_str());
+  }
+}
+
+void AtomicFile::end_commit() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  sync_directory(find_parent_directory(target_));
 }
 
 namespace {
 
 constexpr std::size_t kLongestName = 255;
+void AtomicFile::commit_undoably() {
+  flush();
+  if (temporary_.empty()) add_hidden_name();
+  find_replaced_file(target_, overwrite_);  // the target may have changed
+  is_new_ = claim_name();
+  if (!is_new_ && !overwrite_) refuse_existing(target_);
+  if (is_new_) {
+    temporary_.clear();
+  } else {
+    exchange();
+  }
+  committed_ = true;
+}
+
+// Exchanges the target and the file with the hidden name, which is the old file then. Another save to the target does
+// not remove the old file, because it is locked.
+void AtomicFile::exchange() {
+  replaced_ = FileDescriptor(::open(target_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (replaced_) ::flock(replaced_.get(), LOCK_EX | LOCK_NB);
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (errno != EINVAL) throw_system_error("put the finished file into its place", target_.string());
+  // The file system lacks RENAME_EXCHANGE. If it lacks links, too, there is no file for an instant.
+  std::filesystem::path old = make_temporary_name(target_);
+  if (::link(target_.c_str(), old.c_str()) != 0 && ::rename(target_.c_str(), old.c_str()) != 0)
+    throw_system_error("rename the old file", target_.string());
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), target_.c_str());
+    ::unlink(old.c_str());  // rename() keeps both names of one file
+    throw_system_error("put the finished file into its place", target_.string(), code);
+  }
+  temporary_ = std::move(old);
+}
+
 
 }  // namespace
 

@@ -44,7 +44,11 @@ class AtomicFile final : public Sink {
   void commit();
   // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
-  // Undoes a commit() that created a file; a file that replaced another stays.
+  // Commits one of several files: commit() in two steps, so that the files before it can be undone if a later one
+  // fails. Keeps a replaced file under a hidden name. Then call end_commit(), which removes that file, or
+  // undo_commit(), which puts it back; neither fails. undo_commit() does nothing if the commit failed.
+  void commit_undoably();
+  void end_commit();
   void undo_commit();
 
  protected:
@@ -60,6 +64,7 @@ class AtomicFile final : public Sink {
   bool claim_name();
   // Replaces the target with the file.
   void replace();
+  void exchange();
   void write_through(std::span<const std::byte> bytes);
   void flush_buffer();
   // Extends the file to position() if it ends in a hole, because do_pad() only moves the file's position.
@@ -69,7 +74,8 @@ class AtomicFile final : public Sink {
 
   std::filesystem::path target_;
   std::filesystem::path directory_;  // the directory in which the file is created
-  std::filesystem::path temporary_;  // empty while the file has no name
+  // The hidden name of the file, or after commit_undoably() of the file that it replaced; empty if there is none.
+  std::filesystem::path temporary_;
   bool overwrite_;
   bool flushed_ = false;
   bool ends_in_hole_ = false;
@@ -82,6 +88,7 @@ class AtomicFile final : public Sink {
 };
 
 // Returns the path's directory; "." for a plain name.
+  FileDescriptor replaced_;  // holds the lock on the file that commit_undoably() replaced
 std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 
 // Returns a hidden name, next to the target, that nobody can guess.
