@@ -174,6 +174,9 @@ class RemoteReads(unittest.TestCase):
         self.assertTrue(self.other.seen)
         self.assertFalse(any("Authorization" in headers for _, headers in self.other.seen))
 
+    def test_a_repository_has_no_digest_of_its_own(self):
+        self.assertIn("one file", self.poise("verify", self.hub(), "--sha256", "0" * 64, code=2))
+
     def test_a_file_names_no_url(self):
         (self.where / "recipe.yaml").write_text(
             f"merge_method: linear\nmodels:\n- model: {self.file('none')}\n  parameters: {{weight: 1}}\n"
@@ -207,9 +210,6 @@ class RemoteReads(unittest.TestCase):
         self.assertTrue((repository / "blobs" / weights).is_file())
         self.poise("verify", REPOSITORY)
 
-    def test_fetch_goes_on(self):
-        data = (self.served / REPOSITORY / "model.safetensors").read_bytes()
-        (self.where / "plain").mkdir()
     def test_fetch_gets_equal_files_once(self):
         names = [f"folder{i}/{kind}.py" for i in range(6) for kind in ("empty", "same")]
         for name in names:
@@ -226,6 +226,9 @@ class RemoteReads(unittest.TestCase):
         report = json.loads(self.poise("fetch", self.hub(), "--only", "*.py", "--json"))
         self.assertEqual((report["files"], report["files_kept"], report["bytes_kept"]), (12, 12, 4000))
 
+    def test_fetch_goes_on(self):
+        data = (self.served / REPOSITORY / "model.safetensors").read_bytes()
+        (self.where / "plain").mkdir()
         (self.where / "plain" / "model.safetensors.incomplete").write_bytes(data[:1000000])
         self.poise("fetch", self.hub("/model.safetensors"), "-o", "plain")
         self.assertEqual((self.where / "plain" / "model.safetensors").read_bytes(), data)
