@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -26,8 +27,9 @@ class AtomicFile final : public Sink {
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
   // Creates a file for a target whose directory does not exist yet. Until commit_as() it is in `directory`, on the same
-  // file system. Errors of writing name the target.
-  AtomicFile(std::filesystem::path target, std::filesystem::path directory);
+  // file system. Errors of writing name the target; with a remedy, they also name the directory and end with the
+  // remedy.
+  AtomicFile(std::filesystem::path target, std::filesystem::path directory, std::string remedy = {});
   ~AtomicFile() override;
 
   SourcePtr read_back() override;
@@ -65,6 +67,7 @@ class AtomicFile final : public Sink {
   // Replaces the target with the file.
   void replace();
   void exchange();
+  [[noreturn]] void fail_to_write(int code) const;
   void write_through(std::span<const std::byte> bytes);
   void flush_buffer();
   // Extends the file to position() if it ends in a hole, because do_pad() only moves the file's position.
@@ -77,6 +80,7 @@ class AtomicFile final : public Sink {
   // The hidden name of the file, or after commit_undoably() of the file that it replaced; empty if there is none.
   std::filesystem::path temporary_;
   bool overwrite_;
+  std::string remedy_;
   bool flushed_ = false;
   bool ends_in_hole_ = false;
   bool committed_ = false;
@@ -84,11 +88,11 @@ class AtomicFile final : public Sink {
   std::uint64_t handed_over_ = 0;  // how many bytes from the beginning the disk has begun to write
   std::uint64_t unwritten_ = 0;    // how many bytes have been written after these
   FileDescriptor fd_;
+  FileDescriptor replaced_;  // holds the lock on the file that commit_undoably() replaced
   std::vector<std::byte> buffer_;
 };
 
 // Returns the path's directory; "." for a plain name.
-  FileDescriptor replaced_;  // holds the lock on the file that commit_undoably() replaced
 std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 
 // Returns a hidden name, next to the target, that nobody can guess.
