@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -62,12 +63,34 @@ std::string translate_option_name(const Error& error) {
   return "--" + text;
 }
 
-// Returns the advice to download a URL that a command took for a local file; the error's text if a server has answered.
-std::string advise_for_url(const std::string& url, const std::string& text) {
-  if (text.find("cannot open") == std::string::npos) return text;  // not an error from opening a local file
-  if (url.starts_with("hf://"))
-    return fmt::format("{}: this command does not read from servers; `poise fetch {}` downloads it", url, url);
-  return fmt::format("{}: this command does not read from servers; `poise convert {} -o FILE` downloads it", url, url);
+// Returns true for an error about "-" or a URL that a command took for a local file; false if a server has answered.
+bool is_about_no_file(const Error& error) {
+  return error.kind() == ErrorKind::not_found && error.message().starts_with("cannot open") &&
+         (error.path() == "-" || is_url(error.path()));
+}
+
+// Returns the option of the command line whose value is a path, which a weight may follow, as in PATH:0.5. Returns an
+// empty text for an argument, and std::nullopt if the command line does not have the path.
+std::optional<std::string> find_naming_option(std::span<const char* const> arguments, const std::string& path) {
+  std::string before;
+  for (std::string_view argument : arguments) {
+    const std::size_t equals = argument.starts_with("--") ? argument.find('=') : std::string_view::npos;
+    if (equals != std::string_view::npos) before = argument.substr(0, equals);
+    const std::string_view value = equals != std::string_view::npos ? argument.substr(equals + 1) : argument;
+    if (value == path || value.starts_with(path + ":")) return before;
+    before = argument.starts_with("--") && equals == std::string_view::npos ? argument : "";
+  }
+  return std::nullopt;
+}
+
+std::string advise_for_no_file(const std::string& path, const std::string& option) {
+  constexpr std::array<std::string_view, 6> kNotModels = {"--lora",  "--delta",  "--imatrix",
+                                                          "--vocab", "--merges", "--in-file"};
+  if (path == "-") return "-: standard input cannot be read here; name a file";
+  const std::string problem = path + ": this command does not read from servers; ";
+  if (path.starts_with("hf://")) return fmt::format("{}`poise fetch {}` downloads it", problem, path);
+  if (std::ranges::find(kNotModels, option) != kNotModels.end()) return problem + "download it first";
+  return fmt::format("{}`poise convert {} -o FILE` downloads it", problem, path);
 }
 
 }  // namespace
@@ -83,11 +106,15 @@ std::string make_advice(const std::vector<Remedy>& remedies) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string add_advice(const Error& error) {
+bool is_wrong_usage(const Error& error, std::span<const char* const> arguments) {
+  return error.kind() == ErrorKind::bad_argument ||
+         (is_about_no_file(error) && find_naming_option(arguments, error.path()));
+}
+
+std::string add_advice(const Error& error, std::span<const char* const> arguments) {
+  if (is_about_no_file(error))
+    return advise_for_no_file(error.path(), find_naming_option(arguments, error.path()).value_or(""));
   const std::string text = translate_option_name(error);
-  if (error.kind() == ErrorKind::not_found && error.path() == "-")
-    return "-: standard input cannot be read here; name a file";
-  if (error.kind() == ErrorKind::not_found && is_url(error.path())) return advise_for_url(error.path(), text);
   const std::string helps = make_advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;

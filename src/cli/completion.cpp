@@ -139,10 +139,14 @@ std::string make_bash_action(const Completion& completion, const CLI::App& app) 
 }
 
 // Begins the bash script: helper functions, and the first lines of _poise(), the function that completes. compgen -W
-// expands its words as the shell does, so it gets only words of Poise, and never names from files.
+// expands its words as the shell does, so it gets only words of Poise, and never names from files. Bash splits words at
+// colons and completes what follows the last one, so _poise() joins them, and _poise_trim() cuts the completions.
 constexpr std::string_view kBashFunctions =
     R"sh(# Completion of poise in bash: eval "$(poise completion bash)" in ~/.bashrc.
-_poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }
+_poise_trim() {
+  case $COMP_WORDBREAKS in *:*) COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*:}"}"}") ;; esac
+}
+_poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); _poise_trim; }
 _poise_files() { compopt -o default 2>/dev/null; COMPREPLY=(); }
 _poise_unquote() {
   REPLY=$1
@@ -160,20 +164,30 @@ _poise_tensors() {
       *) COMPREPLY+=("$(printf %q "$name")") ;;
     esac
   done < <(poise completion tensors "$model" 2>/dev/null)
+  case $cur in \'* | \"*) ;; *) _poise_trim ;; esac
 }
 _poise() {
-  local cur prev command model i REPLY
-  cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} model=
+  local cur prev command model i n=0 REPLY
+  local -a words
+  words[0]=poise
+  for ((i = 1; i <= COMP_CWORD; ++i)); do
+    if ((n > 1)) && [[ ${COMP_WORDS[i]} == :* || ${words[n]} == *: ]]; then
+      words[n]+=${COMP_WORDS[i]}
+    else
+      words[++n]=${COMP_WORDS[i]}
+    fi
+  done
+  cur=${words[n]} prev=${words[n - 1]} command=${words[1]} model=
   COMPREPLY=()
-  for ((i = 2; i < COMP_CWORD; ++i)); do
-    _poise_unquote "${COMP_WORDS[i]}"
+  for ((i = 2; i < n; ++i)); do
+    _poise_unquote "${words[i]}"
     case $REPLY in -*) ;; *) if [ -e "$REPLY" ]; then model=$REPLY; break; fi ;; esac
   done
 )sh";
 
 std::string make_bash_script(const CLI::App& app) {
   std::string out(kBashFunctions);
-  out += fmt::format("  if [ \"$COMP_CWORD\" -eq 1 ]; then _poise_words {}; return; fi\n",
+  out += fmt::format("  if [ \"$n\" -eq 1 ]; then _poise_words {}; return; fi\n",
                      quote(fmt::format("--help --version {}", fmt::join(list_command_names(app), " "))));
   out += "  case \"$command $prev\" in\n";
   for (const CLI::App* command : list_commands(app)) {

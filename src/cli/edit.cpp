@@ -1,4 +1,5 @@
 // poise edit: changes a file's attributes without touching its tensors.
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +8,15 @@
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/conversion_options.hpp"
 #include "cli/options.hpp"
 #include "cli/set_option.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
 #include "io/sink.hpp"
+#include "io/streams.hpp"
+#include "ops/destination.hpp"
 
 namespace poise::cli {
 namespace {
@@ -22,7 +26,9 @@ struct EditArguments {
   std::vector<std::string> set;
   AttributeChanges changes;
   bool copy = false;
-  std::string output;  // the path of the edited copy; empty: `path` itself changes
+  std::string output;  // the path of the edited copy, or "-"; empty: `path` itself changes
+
+  bool writes_stream() const { return output == "-"; }
 };
 
 // Returns a phrase for what an edit did to the file, or would do in a dry run.
@@ -37,6 +43,13 @@ std::string_view describe_action(EditReport::Way way, bool is_dry_run) {
 }
 
 EditReport edit_or_copy(const EditArguments& options) {
+  if (options.writes_stream()) {
+    const bool is_dry_run = options.changes.dry_run;
+    if (!is_dry_run) require_standard_output("zt", false);  // the formats that edit() takes are files, as zt is
+    std::optional<StreamOutput> stream;
+    return edit_copy(options.path, make_destination(options.output, is_dry_run, stream), options.changes,
+                     options.changes.force);
+  }
   if (options.copy || !options.output.empty())
     return edit_copy(options.path, options.output, options.changes, options.changes.force);
   try {
@@ -50,9 +63,11 @@ EditReport edit_or_copy(const EditArguments& options) {
 
 void run_edit(EditArguments& options) {
   options.changes.set = parse_settings(options.set);
-  if (!options.output.empty()) FileOutput::require_not_input(list_value_files(options.set), options.output);
+  if (!options.output.empty() && !options.writes_stream())
+    FileOutput::require_not_input(list_value_files(options.set), options.output);
   const EditReport report = edit_or_copy(options);
   const bool is_dry_run = options.changes.dry_run;
+  if (options.writes_stream() && !is_dry_run) return;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", make_printable(options.path), options.changes.set.size(),
              report.added.empty() ? "" : make_printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
              options.changes.erase.size(), describe_action(report.way, is_dry_run), format_bytes(report.bytes),
@@ -82,7 +97,7 @@ void add_edit(CLI::App& app) {
       "--copy", options->copy,
       "Put an edited copy in the place of PATH: a link, as in the Hugging Face cache, is replaced, not followed");
   add_text_option(*command, "-o,--output", options->output, "FILE",
-                  "Write the edited copy to this file, and leave PATH as it is")
+                  "Write the edited copy to this file, and leave PATH as it is; - is standard output")
       ->excludes(copy);
   command->add_flag("--force", options->changes.force,
                     "Edit even if verify would then fail, or the configuration or vocabulary would be lost; replace an "

@@ -228,6 +228,12 @@ std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error
     if (option == nullptr || !option->get_positional()) return name + " can be given only once";
     return append_usage(app, fmt::format("{} is given both as an option and as an argument", name));
   }
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {  // "Could not convert: --json = yes"
+    const std::size_t begin = text.find("--");
+    const std::string name = begin == std::string::npos ? "" : text.substr(begin, text.find(" = ") - begin);
+    const CLI::Option* const option = find_chosen_command(app).get_option_no_throw(name);
+    if (option != nullptr && option->get_items_expected_max() == 0) return name + " takes no value";
+  }
   for (const auto& [theirs, ours] : kPhrases) {
     const std::size_t at = text.find(theirs);
     const bool is_relation = dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr ||

@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -40,10 +42,10 @@ constexpr const char* kExamples =
 
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
-int print_error(const poise::Error& error) {
-  print_message(make_printable_message(poise::cli::add_advice(error)));
+int print_error(const poise::Error& error, std::span<const char* const> arguments) {
+  print_message(make_printable_message(poise::cli::add_advice(error, arguments)));
   if (error.kind() == poise::ErrorKind::internal) print_message(kBug);
-  return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
+  return poise::cli::is_wrong_usage(error, arguments) ? 2 : 1;
 }
 
 // Removes the type that CLI11 adds to an argument's name in help: "TEXT" in "PATH TEXT".
@@ -73,6 +75,20 @@ int end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
   return 128 + SIGPIPE;  // reached only if the signal is blocked
+}
+
+// Opens /dev/null for each standard stream that is closed, so that no file that Poise opens gets the number of one:
+// messages would be written into an output. The streams open in the wrong direction, so that using one is an error.
+// Returns false if that fails.
+bool reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened == stream) continue;
+    if (opened >= 0) ::close(opened);
+    return false;
+  }
+  return true;
 }
 
 // Raises the limit on open files: a model may have thousands of shards, and all stay open.
@@ -128,7 +144,7 @@ int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const poise::Error& error) {
-    return print_error(error);
+    return print_error(error, std::span(argv, static_cast<std::size_t>(argc)));
   } catch (const std::system_error& error) {
     // If printing fails, std::fwrite() or std::fflush() has also set the error indicator of the stream. Other errors
     // come from the standard library: the system refuses a thread or a lock.
@@ -151,6 +167,10 @@ int run_and_report(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!reserve_standard_streams()) {
+    print_message("cannot open /dev/null in the place of a standard stream that is closed");
+    return 1;
+  }
   allow_many_files();
   try {
     poise::cli::set_cluster(poise::join_ranks(argc, argv));

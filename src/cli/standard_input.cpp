@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/remote.hpp>
 
 #include "cli/cluster.hpp"
 #include "io/file_descriptor.hpp"
@@ -29,6 +30,8 @@ void claim_standard_input() {
 
 File open_file(const std::string& path, const char* mode) {
   File file(std::fopen(path.c_str(), mode));
+  if (!file && is_url(path))
+    throw Error(ErrorKind::bad_argument, "texts are not read from servers; download it first", path);
   if (!file) throw_system_error("open", path);
   return file;
 }

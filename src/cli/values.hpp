@@ -40,7 +40,9 @@ Number parse_number(std::string_view option, std::string_view text, const Number
   if (number && *number >= range.least && *number <= range.most) return *number;
   constexpr const char* kKind = std::integral<Number> ? "a whole number" : "a number";
   const bool bounded = std::integral<Number> || range.most < std::numeric_limits<Number>::max();
-  refuse(option, text, bounded ? fmt::format("{} from {} to {}", kKind, range.least, range.most) : kKind);
+  if (bounded) refuse(option, text, fmt::format("{} from {} to {}", kKind, range.least, range.most));
+  const bool has_least = range.least > std::numeric_limits<Number>::lowest();
+  refuse(option, text, has_least ? fmt::format("{} of at least {}", kKind, range.least) : kKind);
 }
 
 // Parses token ids: "1,2,3". Throws what refuse() throws for other text.

@@ -1,6 +1,8 @@
 // poise verify: checks files completely, or only their headers.
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "ops/check_hub.hpp"
 #include "ops/ranks.hpp"
 #include "ops/verify_input.hpp"
+#include "pack/directory_source.hpp"
 
 namespace poise::cli {
 namespace {
@@ -104,6 +107,11 @@ class Verification {
       if (has_stream) require_one_rank("a model from a pipe or a server");
       if (options_.headers) require_one_rank("--headers");
       const Input stream = has_stream ? open_input(path, options_.read) : Input();
+      std::error_code ignored;
+      const bool is_directory =
+          has_stream ? find_directory_source(stream.source) != nullptr : std::filesystem::is_directory(path, ignored);
+      if (!options_.sha256.empty() && is_directory)
+        refuse("--sha256", options_.sha256, "a PATH that is one file, not a directory");
       if (options_.headers) {
         report = verify_headers(has_stream ? stream : open_input(path, options_.read), options_.read);
       } else {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -151,8 +152,8 @@ AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
   if (replaced) copy_owner_and_mode(fd_, *replaced);
 }
 
-AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path directory)
-    : target_(std::move(target)), directory_(std::move(directory)), overwrite_(false) {
+AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path directory, std::string remedy)
+    : target_(std::move(target)), directory_(std::move(directory)), overwrite_(false), remedy_(std::move(remedy)) {
   open(0666);
 }
 
@@ -179,11 +180,19 @@ AtomicFile::~AtomicFile() {
   if (!committed_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+void AtomicFile::fail_to_write(int code) const {
+  if (remedy_.empty()) throw_system_error("write", target_.string(), code);
+  throw Error(ErrorKind::io,
+              fmt::format("cannot write a temporary file in {}: {}; {}", directory_.string(),
+                          std::generic_category().message(code), remedy_),
+              target_.string());
+}
+
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_system_error("write", target_.string());
+    if (written < 0) fail_to_write(errno);
     ends_in_hole_ = false;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     start_writeback(static_cast<std::uint64_t>(written));
@@ -222,15 +231,14 @@ void AtomicFile::do_pad(std::uint64_t count) {
   flushed_ = false;
   if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
     // For a position that is too large, the system reports only an invalid argument.
-    throw_system_error("write", target_.string(), count > INT64_MAX || errno == EINVAL ? EFBIG : errno);
+    fail_to_write(count > INT64_MAX || errno == EINVAL ? EFBIG : errno);
   }
   ends_in_hole_ = true;
   start_writeback(count);
 }
 
 void AtomicFile::end_hole() {
-  if (ends_in_hole_ && ::ftruncate(fd_.get(), static_cast<off64_t>(position())) != 0)
-    throw_system_error("write", target_.string());
+  if (ends_in_hole_ && ::ftruncate(fd_.get(), static_cast<off64_t>(position())) != 0) fail_to_write(errno);
   ends_in_hole_ = false;
 }
 
@@ -243,8 +251,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
   while (length > 0) {
     const ssize_t copied = ::copy_file_range(source.descriptor(), &from, fd_.get(), nullptr, length, 0);
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
-      throw_system_error("write", target_.string());
+    if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG)) fail_to_write(errno);
     if (copied <= 0) break;  // unsupported, or the source has shrunk: Sink::do_copy() copies the rest or throws
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
@@ -263,7 +270,7 @@ void AtomicFile::flush() {
   if (flushed_) return;
   flush_buffer();
   end_hole();
-  if (::fsync(fd_.get()) != 0) throw_system_error("write", target_.string());
+  if (::fsync(fd_.get()) != 0) fail_to_write(errno);
   flushed_ = true;
 }
 
@@ -322,8 +329,52 @@ void AtomicFile::commit_as(std::filesystem::path target) {
   commit();
 }
 
+void AtomicFile::commit_undoably() {
+  flush();
+  if (temporary_.empty()) add_hidden_name();
+  find_replaced_file(target_, overwrite_);  // the target may have changed
+  is_new_ = claim_name();
+  if (!is_new_ && !overwrite_) refuse_existing(target_);
+  if (is_new_) {
+    temporary_.clear();
+  } else {
+    exchange();
+  }
+  committed_ = true;
+}
+
+// Exchanges the target and the file with the hidden name, which is the old file then. Another save to the target does
+// not remove the old file, because it is locked.
+void AtomicFile::exchange() {
+  replaced_ = FileDescriptor(::open(target_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (replaced_) ::flock(replaced_.get(), LOCK_EX | LOCK_NB);
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (errno != EINVAL) throw_system_error("put the finished file into its place", target_.string());
+  // The file system lacks RENAME_EXCHANGE. If it lacks links, too, there is no file for an instant.
+  std::filesystem::path old = make_temporary_name(target_);
+  if (::link(target_.c_str(), old.c_str()) != 0 && ::rename(target_.c_str(), old.c_str()) != 0)
+    throw_system_error("rename the old file", target_.string());
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), target_.c_str());
+    ::unlink(old.c_str());  // rename() keeps both names of one file
+    throw_system_error("put the finished file into its place", target_.string(), code);
+  }
+  temporary_ = std::move(old);
+}
+
 void AtomicFile::undo_commit() {
-  if (committed_ && is_new_) ::unlink(target_.c_str());
+  if (!committed_) return;
+  if (is_new_) {
+    ::unlink(target_.c_str());
+  } else {
+    ::rename(temporary_.c_str(), target_.c_str());
+  }
+}
+
+void AtomicFile::end_commit() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  sync_directory(find_parent_directory(target_));
 }
 
 namespace {

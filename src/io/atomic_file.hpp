@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -26,8 +27,9 @@ class AtomicFile final : public Sink {
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
   // Creates a file for a target whose directory does not exist yet. Until commit_as() it is in `directory`, on the same
-  // file system. Errors of writing name the target.
-  AtomicFile(std::filesystem::path target, std::filesystem::path directory);
+  // file system. Errors of writing name the target; with a remedy, they also name the directory and end with the
+  // remedy.
+  AtomicFile(std::filesystem::path target, std::filesystem::path directory, std::string remedy = {});
   ~AtomicFile() override;
 
   SourcePtr read_back() override;
@@ -44,7 +46,11 @@ class AtomicFile final : public Sink {
   void commit();
   // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
-  // Undoes a commit() that created a file; a file that replaced another stays.
+  // Commits one of several files: commit() in two steps, so that the files before it can be undone if a later one
+  // fails. Keeps a replaced file under a hidden name. Then call end_commit(), which removes that file, or
+  // undo_commit(), which puts it back; neither fails. undo_commit() does nothing if the commit failed.
+  void commit_undoably();
+  void end_commit();
   void undo_commit();
 
  protected:
@@ -60,6 +66,8 @@ class AtomicFile final : public Sink {
   bool claim_name();
   // Replaces the target with the file.
   void replace();
+  void exchange();
+  [[noreturn]] void fail_to_write(int code) const;
   void write_through(std::span<const std::byte> bytes);
   void flush_buffer();
   // Extends the file to position() if it ends in a hole, because do_pad() only moves the file's position.
@@ -69,8 +77,10 @@ class AtomicFile final : public Sink {
 
   std::filesystem::path target_;
   std::filesystem::path directory_;  // the directory in which the file is created
-  std::filesystem::path temporary_;  // empty while the file has no name
+  // The hidden name of the file, or after commit_undoably() of the file that it replaced; empty if there is none.
+  std::filesystem::path temporary_;
   bool overwrite_;
+  std::string remedy_;
   bool flushed_ = false;
   bool ends_in_hole_ = false;
   bool committed_ = false;
@@ -78,6 +88,7 @@ class AtomicFile final : public Sink {
   std::uint64_t handed_over_ = 0;  // how many bytes from the beginning the disk has begun to write
   std::uint64_t unwritten_ = 0;    // how many bytes have been written after these
   FileDescriptor fd_;
+  FileDescriptor replaced_;  // holds the lock on the file that commit_undoably() replaced
   std::vector<std::byte> buffer_;
 };
 

@@ -125,15 +125,18 @@ std::vector<std::filesystem::path> FileOutput::paths() const {
 }
 
 void FileOutput::commit() {
-  for (AtomicFile& file : files_->siblings) file.flush();
-  files_->main->flush();
+  if (files_->siblings.empty()) return files_->main->commit();
+  std::vector<AtomicFile*> all;
+  for (AtomicFile& file : files_->siblings) all.push_back(&file);
+  all.push_back(&*files_->main);
+  for (AtomicFile* file : all) file->flush();
   try {
-    for (AtomicFile& file : files_->siblings) file.commit();
-    files_->main->commit();
+    for (AtomicFile* file : all) file->commit_undoably();
   } catch (...) {
-    for (AtomicFile& file : files_->siblings) file.undo_commit();
+    for (AtomicFile* file : all) file->undo_commit();
     throw;
   }
+  for (AtomicFile* file : all) file->end_commit();
 }
 
 }  // namespace poise

@@ -114,8 +114,8 @@ class FileOutput final : public SavedOutput {
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
   std::vector<std::filesystem::path> paths() const override;
-  // Renames the siblings first, the main file last. When a rename fails, removes the siblings that did not replace a
-  // file; the others stay.
+  // Names the siblings first, the main file last. If one cannot be named, removes those before it and puts the files
+  // that they replaced back.
   void commit() override;
 
  private:

@@ -32,24 +32,34 @@ SourcePtr open_whole_file(int descriptor, const std::string& name) {
   return file ? make_file_source(file, name, static_cast<std::uint64_t>(status.st_size)) : nullptr;
 }
 
-// Returns $TMPDIR, or the system's usual directory. Throws io if no file can be created there.
-std::filesystem::path find_temporary_directory() {
-  std::error_code error;
-  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
-  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error = {errno, std::generic_category()};
-  if (!error) return directory;
-  const char* const given = std::getenv("TMPDIR");
-  throw Error(
-      ErrorKind::io,
-      fmt::format("cannot create temporary files in this directory: {}; set TMPDIR to another one", error.message()),
-      given == nullptr ? directory.string() : given);
+// Creates a file for the bytes of a stream, which errors call by `name`.
+AtomicFile make_temporary_file(const std::string& name) {
+  return {name, find_temporary_directory(), "set TMPDIR to another directory"};
 }
 
 }  // namespace
 
+std::filesystem::path find_temporary_directory() {
+  std::filesystem::path directory;
+  for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {  // as std::filesystem::temp_directory_path() does
+    const char* const given = std::getenv(name);
+    if (directory.empty() && given != nullptr) directory = given;
+  }
+  if (directory.empty()) directory = "/tmp";
+  std::error_code error;
+  const bool is_directory = std::filesystem::is_directory(directory, error);
+  if (!is_directory && !error) error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error = {errno, std::generic_category()};
+  if (!error) return directory;
+  throw Error(
+      ErrorKind::io,
+      fmt::format("cannot create temporary files in this directory: {}; set TMPDIR to another one", error.message()),
+      directory.string());
+}
+
 SourcePtr read_stream(int descriptor, const std::string& name) {
   if (SourcePtr whole = open_whole_file(descriptor, name)) return whole;
-  AtomicFile file(name, find_temporary_directory());
+  AtomicFile file = make_temporary_file(name);
   std::vector<std::byte> piece(kPiece);
   while (true) {
     const ssize_t count = ::read(descriptor, piece.data(), piece.size());
@@ -61,7 +71,7 @@ SourcePtr read_stream(int descriptor, const std::string& name) {
 }
 
 StreamOutput::StreamOutput(int descriptor, std::string name)
-    : descriptor_(descriptor), name_(std::move(name)), file_(name_, find_temporary_directory()) {}
+    : descriptor_(descriptor), name_(std::move(name)), file_(make_temporary_file(name_)) {}
 
 Sink& StreamOutput::open_sibling(const std::string& name) {
   throw Error(

@@ -1,6 +1,6 @@
 // Makes sources and outputs of streams. An input such as a pipe is copied into a file without a name in the temporary
 // directory ($TMPDIR), so that readers can go to any place in it. An output is written to its stream when it is
-// complete.
+// complete; until then it is in such a file, too.
 #pragma once
 
 #include <filesystem>
@@ -11,6 +11,10 @@
 #include "io/sink.hpp"
 
 namespace poise {
+
+// Returns $TMPDIR, or the system's usual directory if it is not set or empty. Throws io if no file can be created
+// there.
+std::filesystem::path find_temporary_directory();
 
 // Returns all bytes from the descriptor's position to its end. Errors call the source by `name`. Throws io.
 SourcePtr read_stream(int descriptor, const std::string& name);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -64,6 +65,12 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   tbb::parallel_pipeline(count, tbb::make_filter<void, Slot*>(tbb::filter_mode::serial_in_order, cut_item) &
                                     tbb::make_filter<Slot*, Slot*>(tbb::filter_mode::parallel, make_item) &
                                     tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, use_item));
+}
+
+// Call this before the first run() of a oneTBB task_group. Makes oneTBB's data of this thread, or throws
+// std::bad_alloc. If run() fails to make them, neither wait() nor the destructor of the group works.
+inline void prepare_task_group() {
+  oneapi::tbb::parallel_for(0, 1, [](int) {});
 }
 
 // Holds a value that is made on first use and can be released. Thread-safe. Callers of get() keep a value that is

@@ -16,6 +16,7 @@
 #include "formats/format.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
+#include "io/streams.hpp"
 #include "model/same_headers.hpp"
 #include "ops/budget/budget.hpp"
 #include "ops/conversion.hpp"
@@ -76,8 +77,8 @@ std::vector<std::string> list_changes(const RevisedModel& input, const ConvertOp
 }
 
 // Throws io if the file system has no room for the bytes that will certainly be written. Holes, and bytes that may be
-// shared with the input, do not count.
-void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
+// shared with the input, do not count. The error ends with `remedy`.
+void require_room(const Model& model, const PreparedFile& file, const fs::path& output, std::string_view remedy) {
   const auto room = measure_free_space(output);
   if (!room) return;
   const auto needs_room = [&](const Tensor& tensor) {
@@ -94,7 +95,8 @@ void require_room(const Model& model, const PreparedFile& file, const fs::path& 
     if (needs_room(model.tensors()[i])) needed = saturating_add(needed, plan.tensor_bytes[i]);
   }
   if (needed <= room->bytes) return;
-  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, but the file system has {}", needed, room->bytes),
+  throw Error(ErrorKind::io,
+              fmt::format("the tensors need {} bytes, but the file system has {}{}", needed, room->bytes, remedy),
               output.string());
 }
 
@@ -263,7 +265,8 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
     // Check that the output fits, so that a full disk is found before hours of work.
     const auto own = given ? nullptr : make_output(target, place, options, inputs, *file, ranks);
     SavedOutput& saved = given ? *given : *own;
-    if (ranks == nullptr || ranks->rank() == 0) require_room(made->model, *file, place);
+    if (ranks == nullptr || ranks->rank() == 0)
+      require_room(made->model, *file, place, given ? "; set TMPDIR to another directory" : "");
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
     DigestCheck check = make_digest_check(input, options.verify, revised, *made, *file, ranks);
     const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
@@ -348,7 +351,7 @@ ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out
 
 ConvertReport write(const Plan& plan, SavedOutput& output) {
   // A stream's file grows in the temporary directory until commit(), so the file must fit there.
-  return carry_out(plan, &output, fs::temp_directory_path() / output.name(), Clock::now());
+  return carry_out(plan, &output, find_temporary_directory() / output.name(), Clock::now());
 }
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {

@@ -1,5 +1,5 @@
-// Declares Destination, the place where adapters and deltas are written: a path, or an output that the caller has
-// opened, such as standard output.
+// Declares Destination, the place where adapters, deltas and edited copies are written: a path, or an output that the
+// caller has opened, such as standard output.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <poise/delta.hpp>
+#include <poise/edit.hpp>
 #include <poise/make_lora.hpp>
 
 #include "formats/format.hpp"
@@ -43,5 +44,7 @@ ConvertLoraReport convert_lora(const std::filesystem::path& adapter, Destination
                                const ConvertLoraOptions& options);
 DeltaReport make_delta(const std::filesystem::path& base, const std::filesystem::path& tuned, Destination destination,
                        const DeltaOptions& options);
+EditReport edit_copy(const std::filesystem::path& path, Destination destination, const AttributeChanges& changes,
+                     bool overwrite);
 
 }  // namespace poise

@@ -19,6 +19,7 @@
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "ops/check_headers.hpp"
+#include "ops/destination.hpp"
 
 namespace poise {
 namespace {
@@ -149,13 +150,14 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// Throws bad_argument if the copy would refer to other files of the model from another directory than theirs.
+// Throws bad_argument if the copy would refer to other files of the model from another directory than theirs. `output`
+// is empty for a stream, which is in no directory.
 void require_same_directory(const Opened& opened, const std::filesystem::path& output) {
   const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
   };
-  if (find_folder(opened.input.path) == find_folder(output)) return;
+  if (!output.empty() && find_folder(opened.input.path) == find_folder(output)) return;
   for (const Tensor& tensor : opened.model.tensors()) {
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
@@ -166,6 +168,20 @@ void require_same_directory(const Opened& opened, const std::filesystem::path& o
                   output.string());
     }
   }
+}
+
+EditReport write_copy(const std::filesystem::path& path, Destination destination, const AttributeChanges& changes,
+                      bool overwrite, std::vector<std::filesystem::path> inputs) {
+  const ReadyEdit ready = prepare_edit(path, changes);
+  destination.require_possible(*ready.opened.format, overwrite, inputs, changes.dry_run);
+  require_same_directory(ready.opened, destination.path());
+  const SourcePtr edited = ready.prepared->make_edited_source();
+  EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
+  if (changes.dry_run) return report;
+  SavedOutput& file = destination.open(*ready.opened.format, overwrite, std::move(inputs));
+  file.main().copy(*edited, 0, edited->size());
+  file.commit();
+  return report;
 }
 
 }  // namespace
@@ -207,17 +223,14 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
                 path.string());
   }
   overwrite = overwrite || is_replaced;
-  const auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};
+  auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};
   FileOutput::check_replaceable(target, overwrite, inputs);
-  const ReadyEdit ready = prepare_edit(path, changes);
-  require_same_directory(ready.opened, target);
-  const SourcePtr edited = ready.prepared->make_edited_source();
-  EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
-  if (changes.dry_run) return report;
-  FileOutput file(target, overwrite, inputs);
-  file.main().copy(*edited, 0, edited->size());
-  file.commit();
-  return report;
+  return write_copy(path, Destination(target), changes, overwrite, std::move(inputs));
+}
+
+EditReport edit_copy(const std::filesystem::path& path, Destination destination, const AttributeChanges& changes,
+                     bool overwrite) {
+  return write_copy(path, std::move(destination), changes, overwrite, {path});
 }
 
 }  // namespace poise

@@ -9,6 +9,8 @@
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_group.h>
 
+#include "io/threads.hpp"
+
 namespace poise {
 namespace {
 
@@ -28,6 +30,7 @@ class ReadAhead::Window {
       if (!blob->seekable()) items_.push_back({.blob = blob});
     }
     free_.reserve(most_chunks_);
+    prepare_task_group();
   }
 
   ~Window() {

@@ -6,6 +6,7 @@
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task.h>
 
+#include "io/threads.hpp"
 #include "pack/digest.hpp"
 #include "pack/pump.hpp"
 
@@ -29,6 +30,7 @@ Scan::~Scan() {
 void Scan::start() {
   const auto processors = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
   const std::size_t threads = std::min(processors, order_.size());
+  prepare_task_group();
   busy_ = threads;
   for (std::size_t thread = 0; thread < threads; ++thread) {
     tasks_.run([this] {

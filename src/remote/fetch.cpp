@@ -2,9 +2,11 @@
 // when its digest is right.
 //
 // In the Hub's cache (io/hub_cache.hpp), a file is blobs/DIGEST, and snapshots/COMMIT/NAME is a relative link to it.
+// Files with the same content are one blob, which is fetched once.
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -36,11 +38,13 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostParallel = 16;
 constexpr std::size_t kReadPiece = 1 << 20;
 
-// Holds a file of the repository, and its place on the disk.
+// Holds a file of the repository, and its place on the disk. In the cache, `file` is one of those with this content.
 struct FetchedFile {
   const HubFile* file = nullptr;
   fs::path target;
-  fs::path link;  // the name in the snapshot of the cache; empty without a cache
+  std::vector<fs::path> links;  // the names in the snapshot of the cache; empty without a cache
+
+  std::size_t count_names() const { return std::max<std::size_t>(links.size(), 1); }
 };
 
 std::unique_ptr<Hasher> make_hasher(const HubFile& file) {
@@ -70,7 +74,7 @@ class Fetch {
     run_on_threads(std::min(options_.parallel, files_.size()), [this] { fetch_files(); });
     if (failure_) std::rethrow_exception(failure_);
     if (!cache_.empty()) link_files();
-    report_.files = files_.size();
+    for (const FetchedFile& file : files_) report_.files += file.count_names();
     report_.bytes = received_;
     return report_;
   }
@@ -102,6 +106,7 @@ class Fetch {
                                [&](const HubFile& file) { return matches_glob(pattern, file.name); }))
         throw Error(ErrorKind::bad_argument, fmt::format("no file of the repository matches \"{}\"", pattern), url_);
     }
+    std::map<std::string_view, std::size_t> places;  // in files_, by digest
     for (const HubFile& file : repository_.files) {
       if (!is_wanted(file.name)) continue;
       if (!file.size || file.digest.empty())
@@ -113,7 +118,9 @@ class Fetch {
       if (cache_.empty()) {
         files_.push_back({&file, options_.output / file.name, {}});
       } else {
-        files_.push_back({&file, cache_ / "blobs" / file.digest, report_.directory / file.name});
+        const auto [place, is_new] = places.emplace(file.digest, files_.size());
+        if (is_new) files_.push_back({&file, cache_ / "blobs" / file.digest, {}});
+        files_[place->second].links.push_back(report_.directory / file.name);
       }
     }
     if (files_.empty()) throw Error(ErrorKind::not_found, "the repository has no such file", url_);
@@ -144,7 +151,7 @@ class Fetch {
     create_folders(place.target.parent_path());
     if (is_complete(place)) {
       const std::scoped_lock lock(mutex_);
-      ++report_.kept;
+      report_.kept += place.count_names();
       report_.bytes_kept += *file.size;
       return;
     }
@@ -246,17 +253,21 @@ class Fetch {
   // commit itself.
   void link_files() {
     for (const FetchedFile& file : files_) {
-      create_folders(file.link.parent_path());
-      const fs::path target = file.target.lexically_relative(file.link.parent_path());
-      std::error_code ignored;
-      if (fs::read_symlink(file.link, ignored) == target) continue;
-      const fs::path temporary = file.link.string() + std::string(kIncompleteEnding);
-      ::unlink(temporary.c_str());
-      if (::symlink(target.c_str(), temporary.c_str()) != 0 || ::rename(temporary.c_str(), file.link.c_str()) != 0)
-        throw_system_error("link", file.link.string());
+      for (const fs::path& link : file.links) link_to(file.target, link);
     }
     if (named_.revision == repository_.commit) return;
     write_reference(cache_ / "refs", named_.revision);
+  }
+
+  static void link_to(const fs::path& blob, const fs::path& link) {
+    create_folders(link.parent_path());
+    const fs::path target = blob.lexically_relative(link.parent_path());
+    std::error_code ignored;
+    if (fs::read_symlink(link, ignored) == target) return;
+    const fs::path temporary = link.string() + std::string(kIncompleteEnding);
+    ::unlink(temporary.c_str());
+    if (::symlink(target.c_str(), temporary.c_str()) != 0 || ::rename(temporary.c_str(), link.c_str()) != 0)
+      throw_system_error("link", link.string());
   }
 
   void write_reference(const fs::path& folder, const std::string& revision) {

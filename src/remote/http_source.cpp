@@ -8,7 +8,6 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -202,17 +201,18 @@ class HttpSource final : public Source {
       worker.thread.join();
       return true;
     });
+    workers_.reserve(kMostAhead);  // so that push_back() does not fail while it holds a thread
     while (workers_.size() < kMostAhead && frontier_ < index + (kMostAhead - 1) * kMostRun) {
+      auto is_done = std::make_shared<std::atomic<bool>>(false);
       auto run = std::make_shared<Run>(claim_blocks(frontier_, kMostRun));
       if (run->blocks.empty()) return;
-      auto is_done = std::make_shared<std::atomic<bool>>(false);
       const auto fetch = [this, run, is_done] {
         fetch_run(*run);
         *is_done = true;
       };
       try {
         workers_.push_back({std::thread(fetch), is_done});
-      } catch (const std::system_error&) {  // too many threads: readers get these blocks themselves
+      } catch (const std::exception&) {  // too many threads, or no memory: readers get these blocks themselves
         return fail_blocks(*run, 0, std::current_exception());
       }
     }

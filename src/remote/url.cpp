@@ -45,6 +45,7 @@ UrlPtr parse_url(const std::string& text, const std::string& base = {}) {
   if (load_curl().url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
     refuse_url(text, "this is not a valid URL");
   const std::string scheme = read_part(url.get(), CURLUPART_SCHEME);
+  if (scheme == "hf") refuse_url(text, "hf:// is written in lower case");
   if (scheme != "http" && scheme != "https")
     refuse_url(text, fmt::format("a URL of a model begins with https://, http:// or hf://, not {}://", scheme));
   if (!read_part(url.get(), CURLUPART_USER).empty() || !read_part(url.get(), CURLUPART_PASSWORD).empty())

@@ -88,6 +88,9 @@ def check_bash(directory):
     expect(complete_in_bash("poise", "convert", "--max-s"), ["--max-shard-size"], "bash: an option")
     expect(complete_in_bash("poise", "convert", "a", "--dtype", ""), ["f32", "f16", "bf16"], "bash: choices")
     expect(complete_in_bash("poise", "convert", "a", "--quantize", "q4_k_"), ["q4_k_s", "q4_k_m"], "bash: types")
+    ranges = complete_in_bash("poise", "convert", "a", "--quantize", "qint8", ":", "r")
+    expect(ranges, ["range"], "bash: what follows a colon")
+    expect(complete_in_bash("poise", "convert", "a", "--quantize", "qint8", ":"), ["range", "mse"], "bash: a colon")
     if "onnx" in complete_in_bash("poise", "convert", "a", "--to", ""):
         faults.append("bash: --to offers a format that is not written")
     expect(complete_in_bash("poise", "help", "tok"), ["tokenize"], "bash: help")

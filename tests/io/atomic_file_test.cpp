@@ -278,16 +278,45 @@ TEST_F(AtomicFileTest, RefusesSpecialFiles) {
   EXPECT_EQ(refusal(path(""), true), ErrorKind::bad_argument);
 }
 
-TEST_F(AtomicFileTest, WithdrawsOnlyWhatIsNew) {
+TEST_F(AtomicFileTest, UndoesACommit) {
   support::put(path("old"), "old");
   AtomicFile first(path("new"), true);
   AtomicFile second(path("old"), true);
-  first.commit();
-  second.commit();
+  first.commit_undoably();
+  second.commit_undoably();
+  EXPECT_THAT(support::contents(path("old")), IsEmpty());
   first.undo_commit();
   second.undo_commit();
   EXPECT_THAT(names(), ElementsAre("old"));
-  EXPECT_THAT(support::contents(path("old")), IsEmpty());
+  EXPECT_EQ(support::contents(path("old")), "old");
+}
+
+TEST_F(AtomicFileTest, FilesOfOneSaveReplaceAllOrNone) {
+  for (const bool fails : {true, false}) {
+    support::put(path("1"), "old");
+    support::put(path("2"), "old");
+    {
+      FileOutput output(path("2"), true);
+      write(output.open_sibling("1"), "new");
+      write(output.open_sibling("3"), "new");
+      write(output.main(), "new");
+      if (fails) {
+        fs::remove(path("2"));
+        fs::create_directory(path("2"));
+        EXPECT_THROW(output.commit(), Error);
+      } else {
+        output.commit();
+      }
+    }
+    if (fails) {
+      EXPECT_THAT(names(), ElementsAre("1", "2"));
+      EXPECT_EQ(support::contents(path("1")), "old");
+      EXPECT_TRUE(fs::remove(path("2")));
+    } else {
+      EXPECT_THAT(names(), ElementsAre("1", "2", "3"));
+      EXPECT_EQ(support::contents(path("1")) + support::contents(path("2")), "newnew");
+    }
+  }
 }
 
 TEST_F(AtomicFileTest, CopiesRangesOfFilesInOrderWithWrites) {

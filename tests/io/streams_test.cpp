@@ -62,5 +62,10 @@ TEST(Streams, ErrorsOfTheTemporaryDirectoryNameItsVariable) {
   }
 }
 
+TEST(Streams, AnEmptyTemporaryDirectoryIsNone) {
+  const TemporaryDirectoryVariable variable("");
+  EXPECT_EQ(find_temporary_directory(), "/tmp");
+}
+
 }  // namespace
 }  // namespace poise

@@ -6,6 +6,7 @@ Results are compared with those of the same files on the disk; digests are Pytho
 import concurrent.futures
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import random
@@ -173,6 +174,9 @@ class RemoteReads(unittest.TestCase):
         self.assertTrue(self.other.seen)
         self.assertFalse(any("Authorization" in headers for _, headers in self.other.seen))
 
+    def test_a_repository_has_no_digest_of_its_own(self):
+        self.assertIn("one file", self.poise("verify", self.hub(), "--sha256", "0" * 64, code=2))
+
     def test_a_file_names_no_url(self):
         (self.where / "recipe.yaml").write_text(
             f"merge_method: linear\nmodels:\n- model: {self.file('none')}\n  parameters: {{weight: 1}}\n"
@@ -205,6 +209,22 @@ class RemoteReads(unittest.TestCase):
         weights = hashlib.sha256((self.served / REPOSITORY / "model.safetensors").read_bytes()).hexdigest()
         self.assertTrue((repository / "blobs" / weights).is_file())
         self.poise("verify", REPOSITORY)
+
+    def test_fetch_gets_equal_files_once(self):
+        names = [f"folder{i}/{kind}.py" for i in range(6) for kind in ("empty", "same")]
+        for name in names:
+            path = self.served / REPOSITORY / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("" if "empty" in name else "same" * 1000)
+        self.server.delay = 0.1
+        report = json.loads(self.poise("fetch", self.hub(), "--parallel", "8", "--only", "*.py", "--json"))
+        self.assertEqual((report["files"], report["files_kept"], report["bytes"]), (12, 0, 4000))
+        snapshot = self.folder / "home" / "hub" / "models--org--nano" / "snapshots" / COMMIT
+        for name in names:
+            self.assertEqual((snapshot / name).read_bytes(), (self.served / REPOSITORY / name).read_bytes())
+        self.assertEqual(len({(snapshot / name).resolve() for name in names}), 2)
+        report = json.loads(self.poise("fetch", self.hub(), "--only", "*.py", "--json"))
+        self.assertEqual((report["files"], report["files_kept"], report["bytes_kept"]), (12, 12, 4000))
 
     def test_fetch_goes_on(self):
         data = (self.served / REPOSITORY / "model.safetensors").read_bytes()

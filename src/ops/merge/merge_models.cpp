@@ -382,6 +382,7 @@ class ModelMerge {
 
   void add_origins() {
     made_.origin.files.clear();
+    if (!recipe_.file.empty()) made_.origin.files.push_back(recipe_.file);
     made_.origin.size = 0;
     for (const auto& [path, model] : models_) {
       std::ranges::copy(model->origin.files, std::back_inserter(made_.origin.files));
