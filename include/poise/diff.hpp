@@ -37,9 +37,9 @@ struct TensorDifference {
   What what = What::values;
   std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
-  // Holds the distance of two tensors with equal shapes, if both hold real numbers, both complex numbers, or both
-  // integers. Integers are compared exactly; other numbers as float64 if a tensor has float64 or complex128, else as
-  // float32.
+  // Holds the distance of two tensors with equal shapes, if both hold real numbers (integers, booleans and
+  // floating-point numbers), or both complex numbers. Integers are compared exactly; other numbers as float64 if a
+  // tensor has float64 or complex128, else as float32.
   struct Values {
     std::uint64_t different = 0;  // number of elements that differ by more than DiffOptions::tolerance
     double max_absolute = 0;

@@ -29,7 +29,7 @@ struct DiffArguments {
 };
 
 bool has_equal_numbers(const TensorDifference& tensor) {
-  return tensor.what == TensorDifference::What::type && tensor.values && tensor.values->different == 0;
+  return tensor.what == TensorDifference::What::type && tensor.values && tensor.values->max_absolute == 0;
 }
 
 std::string shorten_value(const std::string& value) {

@@ -73,12 +73,29 @@ std::string format_positional(const Number& number) {
   return text;
 }
 
-std::string format_scientific(const Number& number, int places, std::size_t exponent_digits) {
-  std::string text = fmt::format("{:.{}e}", number.value, places);
+std::string format_scientific(const Number& number, std::size_t places, std::size_t exponent_digits) {
+  const std::string text = fmt::format("{:.{}e}", number.value, places);
   const auto e = text.find('e');
-  std::string exponent = text.substr(e + 2);
-  while (exponent.size() < exponent_digits) exponent.insert(exponent.begin(), '0');
-  return text.substr(0, e) + (places == 0 ? "." : "") + text.substr(e, 2) + exponent;
+  return fmt::format("{}{}{}{:0>{}}", text.substr(0, e), places == 0 ? "." : "", text.substr(e, 2), text.substr(e + 2),
+                     exponent_digits);
+}
+
+// Raises the counts to those that the number needs in scientific form: with the fewest digits that identify it, at most
+// 8 after the point, and without zeros at the end.
+void count_scientific_digits(const Number& number, std::size_t& places, std::size_t& exponent_digits) {
+  const std::string text = fmt::format("{:.{}e}", number.value, std::min(find_digits(number).count, kPrecision));
+  const auto e = text.find('e');
+  const auto point = std::min(text.find('.'), e);
+  const auto last = text.find_last_not_of('0', e - 1);
+  if (last > point && last != std::string::npos) places = std::max(places, last - point);
+  exponent_digits = std::max(exponent_digits, text.size() - e - 2);
+}
+
+// Divides in the type of the numbers, as NumPy does.
+double divide(double a, double b, DType dtype) {
+  if (dtype == DType::f16) return static_cast<double>(decode_float(dtype, encode_f16(a / b)));
+  if (dtype == DType::f32) return static_cast<double>(static_cast<float>(a) / static_cast<float>(b));
+  return a / b;
 }
 
 // Formats all printed numbers in the same form, and pads them to the width of the widest.
@@ -90,15 +107,13 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
     largest = std::max(largest, std::abs(number.value));
     smallest = std::min(smallest, std::abs(number.value));
   }
-  const bool is_scientific = largest > 0 && (largest >= 1e8 || smallest < 0.0001 || largest / smallest > 1000);
-  int places = 0;
+  const bool is_scientific =
+      largest > 0 && (largest >= 1e8 || smallest < 0.0001 || divide(largest, smallest, numbers.front().dtype) > 1000);
+  std::size_t places = 0;
   std::size_t exponent_digits = 2;
   if (is_scientific) {
     for (const Number& number : numbers) {
-      if (!std::isfinite(number.value)) continue;
-      places = std::max(places, std::min(find_digits(number).count, kPrecision));
-      if (std::abs(number.value) > 0 && std::abs(std::floor(std::log10(std::abs(number.value)))) >= 100)
-        exponent_digits = 3;
+      if (std::isfinite(number.value)) count_scientific_digits(number, places, exponent_digits);
     }
   }
   std::vector<std::string> texts;

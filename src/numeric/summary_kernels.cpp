@@ -299,6 +299,13 @@ HWY_EXPORT(SumSquaresF16);
 
 }  // namespace
 
+void Moments::move_mean(double distance) {
+  const double start = mean;
+  rest += distance;
+  mean += rest;
+  rest -= mean - start;
+}
+
 void Moments::merge(Moments other) {
   if (other.count == 0) return;
   if (count == 0) {
@@ -310,12 +317,13 @@ void Moments::merge(Moments other) {
     const int largest = std::max(exponent, other.exponent);
     smaller.squares = std::ldexp(smaller.squares, 2 * (smaller.exponent - largest));
     smaller.mean = std::ldexp(smaller.mean, smaller.exponent - largest);
+    smaller.rest = std::ldexp(smaller.rest, smaller.exponent - largest);
     smaller.exponent = largest;
   }
   const double all = static_cast<double>(count) + static_cast<double>(other.count);
-  const double distance = other.mean - mean;
+  const double distance = other.mean - mean + (other.rest - rest);
   const double share = static_cast<double>(other.count) / all;
-  mean += distance * share;
+  move_mean(distance * share);
   squares += other.squares + distance * distance * share * static_cast<double>(count);
   count += other.count;
 }
@@ -412,11 +420,19 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
     ++moments.count;
   }
   if (moments.count == 0) return summary;
-  moments.mean = sum / static_cast<double>(moments.count);
+  // The mean is rounded, and far from zero this error may be as large as the deviation. The sum of the distances shows
+  // the error.
+  const auto count = static_cast<double>(moments.count);
+  moments.mean = sum / count;
+  double distances = 0;
   for (const double number : numbers) {
+    if (!std::isfinite(number)) continue;
     const double distance = number * scale - moments.mean;
-    if (std::isfinite(number)) moments.squares += distance * distance;
+    distances += distance;
+    moments.squares += distance * distance;
   }
+  moments.move_mean(distances / count);
+  moments.squares = std::max(0.0, moments.squares - distances * (distances / count));
   return summary;
 }
 

@@ -15,14 +15,16 @@
 
 namespace poise {
 
-// Describes some finite numbers. Their mean is mean * 2^exponent; the sum of their squared distances from the mean is
-// squares * 4^exponent. The exponent is 0 unless squares of the numbers might overflow or underflow float64.
+// Describes some finite numbers. Their mean is (mean + rest) * 2^exponent; the sum of their squared distances from the
+// mean is squares * 4^exponent. The exponent is 0 unless squares of the numbers might overflow or underflow float64.
 struct Moments {
   std::uint64_t count = 0;
   double mean = 0;
   double squares = 0;
   int exponent = 0;
+  double rest = 0;  // what rounding took from `mean`: far from zero, it may count next to the deviation
 
+  void move_mean(double distance);
   void merge(Moments other);
   // Each function returns NaN if there are no numbers.
   double find_mean() const;
@@ -46,8 +48,8 @@ struct Summary {
 // of them. The caller guesses `reach` so that all outliers are far numbers. Once a piece has far numbers on both sides
 // of the center, its other numbers cannot be extremes.
 struct FarNumbers {
-  float center = 0;  // also the center of the sums
-  float reach = std::numeric_limits<float>::max();
+  float center = 0;                                 // also the center of the sums
+  float reach = std::numeric_limits<float>::max();  // finite
   std::size_t most = 0;
   std::vector<float> numbers = {};
   bool is_complete = true;  // false if there are more than `most`

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kChunkElements = 1 << 18;
 
-enum class NumberKind : std::uint8_t { none, real, complex, integer };
+enum class NumberKind : std::uint8_t { none, real, complex };
 
 NumberKind find_number_kind(const Tensor& tensor) {
   if (has_float_elements(tensor)) return NumberKind::real;
@@ -28,7 +28,7 @@ NumberKind find_number_kind(const Tensor& tensor) {
   const DType dtype = find_element_type(tensor);
   if (dtype == DType::unknown) return NumberKind::none;
   if (info(dtype).kind == DTypeKind::complex) return NumberKind::complex;
-  return is_integer(dtype) || dtype == DType::boolean ? NumberKind::integer : NumberKind::none;
+  return is_integer(dtype) || dtype == DType::boolean ? NumberKind::real : NumberKind::none;
 }
 
 // Holds elements in row-major order, each of one or two numbers.
@@ -64,11 +64,27 @@ std::uint64_t compute_magnitude(Integer value) {
   return std::cmp_less(value, 0) ? 0 - bits : bits;
 }
 
+// Returns the distance of an integer, which is 0 only if the numbers are equal. Subtracts the upper and the lower half
+// of 64-bit integers one after the other, because float64 holds each of them.
+template <typename Integer>
+double compute_distance_from_integer(double number, Integer integer) {
+  Integer low = integer;
+  if constexpr (sizeof(Integer) == 8) {
+    low = integer % (Integer{1} << 32U);
+    number -= static_cast<double>(integer - low);
+  }
+  return std::abs(number - static_cast<double>(low));
+}
+
 // Returns |a - b|.
 template <typename A, typename B>
 double compute_distance(A a, B b) {
-  if constexpr (std::is_floating_point_v<A>) {
+  if constexpr (std::is_floating_point_v<A> && std::is_floating_point_v<B>) {
     return std::abs(static_cast<double>(a) - static_cast<double>(b));
+  } else if constexpr (std::is_floating_point_v<A>) {
+    return compute_distance_from_integer(static_cast<double>(a), b);
+  } else if constexpr (std::is_floating_point_v<B>) {
+    return compute_distance_from_integer(static_cast<double>(b), a);
   } else {
     const bool like_signs = std::cmp_less(a, 0) == std::cmp_less(b, 0);
     if (!like_signs) return static_cast<double>(compute_magnitude(a)) + static_cast<double>(compute_magnitude(b));
@@ -80,10 +96,12 @@ double compute_distance(A a, B b) {
 
 template <typename A, typename B>
 bool is_same(A a, B b) {
-  if constexpr (std::is_floating_point_v<A>) {
+  if constexpr (std::is_floating_point_v<A> && std::is_floating_point_v<B>) {
     return a == b || (std::isnan(a) && std::isnan(b));
-  } else {
+  } else if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
     return std::cmp_equal(a, b);
+  } else {
+    return compute_distance(a, b) == 0;
   }
 }
 
@@ -173,9 +191,6 @@ class Differences {
   bool is_finite_ = true;
 };
 
-template <typename A, typename B>
-constexpr bool kComparable = std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-
 template <typename Number>
 double measure_magnitude(Number number) {
   if constexpr (std::is_floating_point_v<Number>) {
@@ -211,19 +226,9 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
 
 using CompareElements = void (*)(const std::byte*, const std::byte*, std::size_t, unsigned, Differences&);
 
-[[noreturn]] void refuse_kinds(DType a, DType b) {
-  throw Error(ErrorKind::internal,
-              fmt::format("{} cannot be compared with {}: expected two integer types, or two floating-point types",
-                          info(a).name, info(b).name));
-}
-
-// Returns the function that compares elements of these types. Requires: both are floating-point, or both integers.
 CompareElements choose_comparison(DType a, DType b) {
   return visit_number(a, [&](auto x) {
-    return visit_number(b, [&](auto y) -> CompareElements {
-      if constexpr (kComparable<decltype(x), decltype(y)>) return compare_elements<decltype(x), decltype(y)>;
-      refuse_kinds(a, b);
-    });
+    return visit_number(b, [&](auto y) -> CompareElements { return compare_elements<decltype(x), decltype(y)>; });
   });
 }
 

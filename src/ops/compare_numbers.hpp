@@ -11,17 +11,17 @@
 
 namespace poise {
 
-// Returns true if both tensors have real numbers, both complex numbers, or both integers (booleans are 0 and 1).
+// Returns true if both tensors have real numbers (booleans are 0 and 1), or both complex numbers.
 bool have_like_numbers(const Tensor& a, const Tensor& b);
 
 // Receives the numbers of two tensors from element `first` on, if both are read as float32. Calls come in order.
 using SeeFloats = std::function<void(std::uint64_t first, std::span<const float> a, std::span<const float> b)>;
 
-// Compares integers exactly. Reads float64 as it is, and all other floating-point types as float32. Of two sparse
-// tensors, compares only stored elements. Elements count as different if their distance exceeds `tolerance`; the other
-// figures are of all elements. Calls `advance` with the number of elements of every piece, and, unless both are
-// sparse, `see` with its numbers. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal
-// shapes.
+// Compares integers exactly, with floating-point numbers, too. Reads float64 as it is, and all other floating-point
+// types as float32. Of two sparse tensors, compares only stored elements. Elements count as different if their distance
+// exceeds `tolerance`; the other figures are of all elements. Calls `advance` with the number of elements of every
+// piece, and, unless both are sparse, `see` with its numbers. Throws what reading the blobs throws. Requires:
+// have_like_numbers(a, b), equal shapes.
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& advance, const SeeFloats& see = {});
 

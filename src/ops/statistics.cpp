@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -199,8 +200,10 @@ class PieceSums {
     const auto deviation = static_cast<float>(moments.find_deviation());
     // Sums around 0 are faster, and float64 has enough digits for them if the mean is small.
     const bool is_around_zero = std::abs(mean) < kNearZero * deviation;
+    const float reach = kFarDeviations * deviation + (is_around_zero ? std::abs(mean) : 0);
+    // An infinity is never within the largest float32.
     piece_.far = {.center = is_around_zero ? 0 : mean,
-                  .reach = kFarDeviations * deviation + (is_around_zero ? std::abs(mean) : 0),
+                  .reach = std::min(reach, std::numeric_limits<float>::max()),
                   .most = kMostFar};
   }
   void guess_far_numbers(std::span<const double>) { piece_.far.is_complete = false; }

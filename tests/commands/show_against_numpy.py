@@ -56,6 +56,14 @@ def make_arrays():
     yield np.array([1e38, 1], np.float32)
     yield np.array([0.1, 0.2, 0.30000001], np.float32)
     yield np.array([123456789.0], np.float32)
+    yield np.array([123.45679, 123456.79], np.float32)  # NumPy divides the extremes as float32
+    yield np.array([0.0001, 0.10004], np.float16)
+    yield np.array([0.1, 123456792], np.float32)
+    yield np.array([99999992, 1e6], np.float32)
+    yield np.array([9999999999999998.0])  # more than 9 digits, and zeros after rounding
+    yield np.array([5.358464103494997e133, -1])
+    yield np.array([9.99999999999e99, np.nan, 1])
+    yield np.array([9.99999999999e-100])
     yield np.array([1e-320, 1.0])
     yield np.array([1e200, 1.0])
     for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_):

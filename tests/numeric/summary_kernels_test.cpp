@@ -106,6 +106,18 @@ TEST(Summary, OfDoublesWhoseSquaresFloat64DoesNotHold) {
   }
 }
 
+// float64 has no place for the mean of a piece, which lies in the middle between two numbers.
+TEST(Summary, OfDoublesFarFromZero) {
+  std::vector<double> numbers(64);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0x1p60 + 256 * static_cast<double>(i);
+  const double deviation = 256 * std::sqrt((64.0 * 64 - 1) / 12);
+  EXPECT_DOUBLE_EQ(summarize(numbers, 0).moments.find_deviation(), deviation);
+  Summary merged;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) merged.merge(summarize(std::span(numbers).subspan(i, 2), 0));
+  EXPECT_DOUBLE_EQ(merged.moments.find_deviation(), deviation);
+  EXPECT_DOUBLE_EQ(merged.moments.find_mean(), 0x1p60 + 256 * 31.5);
+}
+
 TEST(Summary, MergesInPieces) {
   const std::vector<float> numbers = make_numbers();
   Summary merged;

@@ -245,8 +245,26 @@ TEST(Diff, BooleansAndComplexNumbersAreCompared) {
             0U);
 }
 
-TEST(Diff, NumbersOfDifferentKindsAreNotCompared) {
-  EXPECT_FALSE(difference(floats({1}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
+TEST(Diff, IntegersAreComparedWithFloatsExactly) {
+  const auto compare = [](double a, std::int64_t b) {
+    return values_of(numbers(DType::f64, {a}), numbers<std::int64_t>(DType::i64, {b}));
+  };
+  constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;  // float64 has no place for it
+  EXPECT_EQ(compare(0x1p53, kOdd).different, 1U);
+  EXPECT_EQ(compare(0x1p53, kOdd).max_absolute, 1);
+  EXPECT_EQ(compare(0x1p53 + 2, kOdd).max_absolute, 1);
+  EXPECT_EQ(compare(-0x1p63, INT64_MIN).different, 0U);
+  EXPECT_EQ(compare(0x1p63, INT64_MAX).max_absolute, 1);
+  EXPECT_EQ(compare(-1 - 0x1p-52, -1).max_absolute, 0x1p-52);
+  EXPECT_EQ(compare(NAN, 0).different, 1U);
+  EXPECT_TRUE(std::isinf(compare(-INFINITY, INT64_MIN).max_absolute));
+  EXPECT_EQ(values_of(numbers<std::uint64_t>(DType::u64, {UINT64_MAX}), floats({0x1p64F})).max_absolute, 1);
+  EXPECT_EQ(values_of(floats({0, 1}), numbers<std::int32_t>(DType::i32, {0, 1})).different, 0U);
+  EXPECT_EQ(values_of(numbers<std::uint8_t>(DType::boolean, {0, 1}), floats({0, 1.5F})).max_absolute, 0.5);
+}
+
+TEST(Diff, ComplexNumbersAreNotComparedWithRealOnes) {
+  EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), floats({1})).tensors.at(0).values);
   EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), numbers<std::int32_t>(DType::i32, {1}))
                    .tensors.at(0)
                    .values);

@@ -50,6 +50,9 @@ def make_tensors():
     add("norm", gauss(4096, deviation=0.1, mean=1).astype(np.float16))
     add("kernel", gauss(64, 3, 5, 5).astype(np.float32))  # short rows
     add("two_columns", gauss(70_001, 2).astype(np.float64))
+    large = np.where(np.arange(90_000) % 2, np.float32(1e38), np.float32(-1e38))  # 4 deviations exceed float32
+    large[::97] = np.inf
+    add("large", large)
     special = gauss(100, 1000).astype(np.float32)
     special.ravel()[::97] = np.nan
     special.ravel()[5::1013] = np.inf

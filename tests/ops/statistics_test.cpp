@@ -103,6 +103,17 @@ TEST(Statistics, OfIntegersAndBooleans) {
   EXPECT_THROW(compute_one(make_stored("w", {4}, DType::boolean, {0, 1, 2, 1})), Error);
 }
 
+// Four standard deviations are more than the largest float32.
+TEST(Statistics, InfinitiesAreNoNumbersNextToTheLargestOnes) {
+  std::vector<float> numbers(32);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i % 2 == 0 ? -1e38F : 1e38F;
+  numbers[31] = std::numeric_limits<float>::infinity();
+  const TensorStatistics found = compute_one(make_tensor("w", {32}, numbers));
+  EXPECT_EQ(found.infinities, 1U);
+  EXPECT_EQ(found.max, static_cast<double>(1e38F));
+  EXPECT_DOUBLE_EQ(found.mean, static_cast<double>(-1e38F) / 31);
+}
+
 TEST(Statistics, OfTensorsWithoutNumbers) {
   const TensorStatistics empty = compute_one(make_tensor("w", {0, 3}, {}));
   EXPECT_EQ(empty.problem, "");
