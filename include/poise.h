@@ -41,9 +41,9 @@
 //     handles are independent. Calls may compute with several threads; callbacks run one at a time, but not always on
 //     the caller's thread.
 // 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program
-//     truncates one, reading the missing bytes raises SIGBUS. POISE_IO_READ avoids this. oneTBB, which runs Poise's
-//     threads, ends the program if the system refuses it one: a limit such as that of `ulimit -u` must leave room for
-//     one thread per processor. When the system refuses another thread, calls return POISE_IO.
+//     truncates one, reading the missing bytes raises SIGBUS. POISE_IO_READ avoids this. If the system refuses a thread
+//     (`ulimit -u`), calls return POISE_IO. But oneTBB, which runs Poise's threads, may end the program if it gets only
+//     some of its threads: leave room for one per processor.
 #ifndef POISE_H
 #define POISE_H
 
