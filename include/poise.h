@@ -41,7 +41,9 @@
 //     handles are independent. Calls may compute with several threads; callbacks run one at a time, but not always on
 //     the caller's thread.
 // 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program
-//     truncates one, reading the missing bytes raises SIGBUS. POISE_IO_READ avoids this.
+//     truncates one, reading the missing bytes raises SIGBUS. POISE_IO_READ avoids this. If the system refuses a thread
+//     (`ulimit -u`), calls return POISE_IO. But oneTBB, which runs Poise's threads, may end the program if it gets only
+//     some of its threads: leave room for one per processor.
 #ifndef POISE_H
 #define POISE_H
 
@@ -813,7 +815,7 @@ poise_status poise_convert_lora(const char* adapter, const char* output, const p
 
 typedef struct poise_delta_options {
   size_t size;
-  const poise_storage* storage;  // NULL: zstd_level 3, and the least alignment
+  const poise_storage* storage;  // NULL: zstd_level 3. The default of `align` is the least one
   poise_progress progress;
   poise_io io;        // how both models are read
   int32_t overwrite;  // 1: replace an existing output
@@ -923,7 +925,7 @@ poise_status poise_fetch(const char* url, const poise_fetch_options* options, po
 //
 // Plan the file, then finish it: poise_writer_finish asks for the tensors' bytes. A writer that is freed without
 // poise_writer_finish leaves no file. After poise_writer_finish, every other call with the writer returns
-// POISE_BAD_ARGUMENT, and poise_writer_free still frees it.
+// POISE_BAD_ARGUMENT, except for poise_writer_losses, and poise_writer_free still frees it.
 
 typedef struct poise_writer poise_writer;
 
@@ -967,6 +969,8 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
 // the object must have the hyperparameters of that family. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
 // Sets attributes from a JSON object; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
+// poise_writer_finish refuses "poise.card", "poise.config" and "poise.vocabulary", which Poise writes itself, if their
+// value is not one that Poise writes.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
 // The first call begins a vocabulary without tokens; the others add tokens and merges. The counts in `vocabulary` are
 // ignored. Tokens get ids, and merges get ranks, in the order of the calls. Everything is copied. POISE_BAD_ARGUMENT
@@ -981,10 +985,15 @@ poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_pl
 // Adds another model's tensor unchanged, in any layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT
 // for a name that is taken.
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error);
-// Writes the file, which appears whole or not at all. Afterwards the writer can only be freed. POISE_CANCELLED when a
-// fill returns anything but 0; POISE_BAD_ARGUMENT for a special token's id outside the vocabulary; POISE_UNSUPPORTED
-// for what the format cannot hold; POISE_INVALID_FILE for a copied tensor that cannot be read.
+// Writes the file, which appears whole or not at all. Afterwards only poise_writer_losses takes the writer.
+// POISE_CANCELLED when a fill returns anything but 0; POISE_BAD_ARGUMENT for a special token's id outside the
+// vocabulary; POISE_UNSUPPORTED for tensors that the format cannot hold, and for attributes that readers would reject;
+// POISE_INVALID_FILE for a copied tensor that cannot be read. Leaves out other things that the format cannot hold.
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
+// Gives what the format cannot hold of the planned model, such as its card or attributes: a JSON list of sentences,
+// which is "[]" if nothing is lost. Before poise_writer_finish, asks for no bytes, and fails as poise_writer_finish
+// would. POISE_BAD_ARGUMENT after poise_writer_finish has failed. *losses is freed with poise_string_free.
+poise_status poise_writer_losses(const poise_writer* writer, poise_string* losses, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
 // ---- Text to tokens and back -----------------------------------------------------------------------------

@@ -122,7 +122,7 @@ struct ConvertOptions {
   // that it has in the input, even if that is a type of codes.
   std::vector<LoraAdapter> lora = {};
 
-  // Fields of the card that replace the input's; those left empty stay.
+  // Fields of the card that replace the input's; those left empty stay. `set` makes a field empty.
   Card card = {};
 
   // Checks the input's digests while the output is written; false trusts the input.

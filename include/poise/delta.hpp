@@ -21,7 +21,8 @@ namespace poise {
 
 struct DeltaOptions {
   ReadOptions read = {};
-  // How parts are stored. Defaults: zstd_level 3, and the least alignment, since deltas have many small parts.
+  // How parts are stored. Defaults: zstd_level 3, and the least alignment, since deltas have many small parts. With the
+  // level 0, parts are not compressed.
   WriteOptions write = {};
   // Computes the whole delta and its size, and writes no file.
   bool dry_run = false;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include <poise/tiny_llama.hpp>
@@ -123,8 +124,11 @@ poise_status report_exception(poise_error* error) noexcept {
     return fill_error(error, find_status(failure.kind()), failure.message(), failure.path(), failure.offset());
   } catch (const std::bad_alloc&) {
     return fill_error(error, POISE_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::system_error& failure) {  // the system gives no thread, or no lock
+    return fill_error(error, POISE_IO, failure.what());
   } catch (const std::exception& failure) {
-    return fill_error(error, POISE_INTERNAL, failure.what());
+    const bool no_thread = std::string_view(failure.what()).starts_with("pthread_create");  // from oneTBB
+    return fill_error(error, no_thread ? POISE_IO : POISE_INTERNAL, failure.what());
   } catch (...) {
     return fill_error(error, POISE_INTERNAL, "an exception from outside Poise");
   }

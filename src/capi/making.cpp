@@ -109,6 +109,7 @@ poise_status poise_make_delta(const char* base, const char* tuned, const char* o
     chosen.read = make_read_options(from.io);
     chosen.dry_run = from.dry_run != 0;
     set_write_options(from, chosen.write);
+    if (from.storage != nullptr && !chosen.write.zstd_level) chosen.write.zstd_level = 0;
     const poise::DeltaReport done = poise::make_delta(require_text(base, "base"), require_text(tuned, "tuned"),
                                                       require_text(output, "output"), chosen);
     if (report == nullptr) return;

@@ -1,6 +1,7 @@
 // Implements the calls that read or write whole files (verify, hash, statistics, report, convert), and small calls
 // about statuses, formats and element types.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <poise/divergence.hpp>
@@ -22,13 +23,11 @@ using poise::Value;
 
 [[noreturn]] void throw_cancelled() { throw poise::Error(poise::ErrorKind::cancelled, "cancelled"); }
 
-poise::StoredType parse_stored_type(const char* name, const char* parameter) {
+poise::StoredType parse_stored_type(const char* name, const char* parameter, const char* first, const char* last) {
   const auto type = poise::stored_type_from_name(name);
   if (!type) {
-    refuse(
-        fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), "
-                    "or blocks such as q4_k",
-                    parameter, name));
+    refuse(fmt::format("{} is \"{}\", expected {}qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), {}",
+                       parameter, name, first, last));
   }
   return *type;
 }
@@ -45,6 +44,12 @@ poise::Layout convert_sparse_layout(poise_layout layout) {
 }
 
 poise::SizeBudget read_budget(const poise_convert_options& from) {
+  if ((from.output_size != 0) == (from.bits_per_weight != 0)) {
+    refuse(fmt::format("quantize \"auto\" needs output_size or bits_per_weight; found {}",
+                       from.output_size != 0 ? "both" : "neither"));
+  }
+  if (from.bits_per_weight != 0 && !(from.bits_per_weight > 0 && std::isfinite(from.bits_per_weight)))
+    refuse(fmt::format("bits_per_weight is {}, expected a number above 0", from.bits_per_weight));
   poise::SizeBudget budget;
   if (from.output_size != 0) budget.bytes = from.output_size;
   if (from.bits_per_weight != 0) budget.bits_per_weight = from.bits_per_weight;
@@ -62,7 +67,8 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   } else if (from.quantize != nullptr && std::string_view(from.quantize) == "auto") {
     options.budget = read_budget(from);
   } else if (from.quantize != nullptr) {
-    options.quantize = parse_stored_type(from.quantize, "quantize");
+    options.quantize =
+        parse_stored_type(from.quantize, "quantize", "", "blocks such as q4_k, a mix such as q4_k_m, or auto");
   }
   if (!options.budget && (from.output_size != 0 || from.bits_per_weight != 0 || from.text != nullptr))
     refuse("output_size, bits_per_weight and text need quantize \"auto\"");
@@ -70,7 +76,8 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {
     options.keep.push_back({std::string(require_text(keep.pattern, "keep.pattern")),
-                            parse_stored_type(&dereference(keep.type, "keep.type"), "keep.type")});
+                            parse_stored_type(&dereference(keep.type, "keep.type"), "keep.type", "f32, f16, bf16, ",
+                                              "or blocks such as q4_k")});
   }
   options.only = copy_texts(from.only, from.only_count, "only");
   options.skip = copy_texts(from.skip, from.skip_count, "skip");
@@ -93,6 +100,18 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
     options.set.emplace_back(std::string(require_text(setting.key, "set.key")), require_text(setting.text, "set.text"));
   }
   options.card = convert_card(from.card);
+  // A field that is empty, and not NULL, becomes empty.
+  const poise_card card = read_options_or(from.card, POISE_CARD_INIT);
+  const auto clear = [&](const char* text, const char* key) {
+    if (text != nullptr && *text == '\0') options.set.emplace_back(key, "");
+  };
+  clear(card.model_type, "card.model_type");
+  clear(card.base_model, "card.base_model");
+  clear(card.author, "card.author");
+  clear(card.created_at, "card.created_at");
+  clear(card.last_modified, "card.last_modified");
+  clear(card.license, "card.license");
+  clear(card.uuid, "card.uuid");
   options.read = make_read_options(from.io);
   options.write.overwrite = from.overwrite != 0;
   set_storage_options(from.storage, options.write);

@@ -32,6 +32,7 @@ struct poise_writer {
   std::mutex callbacks;
   poise::Model model;
   bool ended = false;
+  std::optional<std::string> losses;  // of the file that was written
 };
 
 namespace {
@@ -143,6 +144,16 @@ void check_ids(const poise::Vocabulary& vocabulary) {
     if (id >= -1 && id < static_cast<std::int64_t>(vocabulary.size())) continue;
     refuse(fmt::format("a special token has the id {}, but the vocabulary has {} tokens", id, vocabulary.size()));
   }
+}
+
+// Checks the planned model, and prepares the file. Requires: the writer outlives the result.
+poise::PreparedFile prepare_plan(const poise_writer& writer) {
+  if (writer.model.vocabulary) check_ids(*writer.model.vocabulary);
+  return poise::prepare_file(writer.model, writer.format, writer.options);
+}
+
+std::string make_losses_json(const poise::PreparedFile& prepared) {
+  return poise::to_json(poise::Value::Array(prepared.losses.begin(), prepared.losses.end()));
 }
 
 }  // namespace
@@ -277,9 +288,19 @@ poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {
   return catch_errors(error, [&] {
     poise_writer& to = require_unfinished(writer);
     to.ended = true;
-    if (to.model.vocabulary) check_ids(*to.model.vocabulary);
-    poise::write_model(to.model, to.format, *to.output, to.options);
+    const poise::PreparedFile prepared = prepare_plan(to);
+    prepared.write(*to.output, to.options.progress);
     to.output->commit();
+    to.losses = make_losses_json(prepared);
+  });
+}
+
+poise_status poise_writer_losses(const poise_writer* writer, poise_string* losses, poise_error* error) {
+  return catch_errors(error, [&] {
+    const poise_writer& from = dereference(writer, "writer");
+    poise_string& out = dereference(losses, "losses");
+    if (from.ended && !from.losses) refuse("the writer has failed, and wrote no file; it can only be freed");
+    out = copy_text_out(from.losses ? *from.losses : make_losses_json(prepare_plan(from)));
   });
 }
 

@@ -273,7 +273,8 @@ std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::
 std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs);
 
-// Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares the file.
+// Rejects options that the format does not honour, tensors with inconsistent parts, and attributes that readers would
+// reject, then prepares the file.
 // PreparedFile::losses is complete. Writing throws invalid_file for values that verify() calls an error
 // (views/computed_blob.hpp). Requires: the model outlives the result, and does not change.
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);

@@ -24,6 +24,7 @@
 #include "formats/gguf/gguf.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/input.hpp"
+#include "formats/metadata.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
@@ -144,6 +145,25 @@ void require_honoured(bool given, bool honoured, std::string_view option, const 
     throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
 }
 
+// Throws unsupported for an attribute that only Poise may write, if readers would reject its value.
+void check_own_attributes(const Model& model) {
+  for (const std::string field : {"card", "config", "vocabulary"}) {
+    const std::string key = "poise." + field;
+    const Value* value = model.attributes.find(key);
+    if (value == nullptr) continue;
+    try {
+      Model own;
+      own.attributes.set(key, *value);
+      parse_text_attributes(own);
+    } catch (const Error&) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("attribute {}: expected the text that Poise writes there; set the model's {} instead of "
+                              "this attribute",
+                              key, field));
+    }
+  }
+}
+
 void require_writable(const Model& model, const Format& format, const WriteOptions& options) {
   if (format.prepare == nullptr)
     throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
@@ -152,6 +172,7 @@ void require_writable(const Model& model, const Format& format, const WriteOptio
   require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
   require_honoured(options.align.has_value(), format.options.align.has_value(), "alignment to choose", format);
   require_honoured(options.shard_size.has_value(), format.options.shard_size, "shards", format);
+  check_own_attributes(model);
   for (const Tensor& tensor : model.tensors()) check_parts(tensor);
 }
 

@@ -112,13 +112,17 @@ class Session::State : public Computation {
   std::optional<TokenId> pending() const { return text_.pending; }
 
   std::span<const float> logits() const {
-    if (text_.logits.empty())
-      throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
+    if (text_.logits.empty()) {
+      throw Error(ErrorKind::bad_argument, text_.tokens.empty()
+                                               ? "there are no scores before the first token has been fed"
+                                               : "there are no scores: the last call dropped tokens, or was cancelled; "
+                                                 "feed tokens first");
+    }
     return text_.logits;
   }
 
   std::span<const float> hidden_state() const {
-    (void)logits();  // throws before the first token
+    (void)logits();  // throws if there are none
     if (text_.hidden_state.empty())
       throw Error(ErrorKind::bad_argument, "a session that was restored has no hidden state before it is fed");
     return text_.hidden_state;

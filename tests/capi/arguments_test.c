@@ -148,6 +148,7 @@ static void doing(void) {
   NO_NULL("writer", poise_writer_add_tensor(NULL, NULL, &error));
   NO_NULL("writer", poise_writer_copy_tensor(NULL, NULL, &error));
   NO_NULL("writer", poise_writer_finish(NULL, &error));
+  NO_NULL("writer", poise_writer_losses(NULL, NULL, &error));
   CHECK_OK(poise_writer_create(scratch("x.zt"), NULL, NULL, &writer, &error));
   NO_NULL("from", poise_writer_set_metadata(writer, NULL, &error));
   NO_NULL("card", poise_writer_set_card(writer, NULL, &error));
@@ -156,6 +157,7 @@ static void doing(void) {
   NO_NULL("vocabulary", poise_writer_set_vocabulary(writer, NULL, &error));
   NO_NULL("plan", poise_writer_add_tensor(writer, NULL, &error));
   NO_NULL("tensor", poise_writer_copy_tensor(writer, NULL, &error));
+  NO_NULL("losses", poise_writer_losses(writer, NULL, &error));
   CHECK_OK(poise_model_vocabulary(model, &vocabulary, &error));
   CHECK_OK(poise_writer_set_vocabulary(writer, &vocabulary, &error));
   NO_NULL("token", poise_writer_add_token(writer, NULL, &error));

@@ -138,8 +138,11 @@ static void makes_deltas(void) {
   poise_convert_options apply = POISE_CONVERT_OPTIONS_INIT;
   poise_model_hash hash = POISE_MODEL_HASH_INIT;
   poise_model_hash again = POISE_MODEL_HASH_INIT;
+  poise_storage storage = POISE_STORAGE_INIT;
   poise_model* model = NULL;
+  uint64_t compressed;
   CHECK_OK(poise_make_delta(scratch("base.zt"), scratch("tuned.zt"), scratch("step.zt"), NULL, &report, &error));
+  compressed = report.bytes_out;
   CHECK(report.equal == 38 && report.changed == 1 && report.bytes_in > report.bytes_out && report.bytes_out > 0);
   CHECK(strstr(report.details.data, "\"name\":\"model.layers.0.self_attn.k_proj.weight\"") != NULL &&
         strstr(report.details.data, "\"elements\":8192,") != NULL &&
@@ -160,6 +163,14 @@ static void makes_deltas(void) {
   CHECK(strcmp(hash.sha256, again.sha256) == 0);
   CHECK_STATUS(POISE_BAD_ARGUMENT,
                poise_make_delta(scratch("base.zt"), scratch("tuned.zt"), scratch("step.zt"), NULL, NULL, &error));
+  options.storage = &storage;  // zstd_level 0: not compressed
+  CHECK_OK(poise_make_delta(scratch("base.zt"), scratch("tuned.zt"), scratch("plain.zt"), &options, &report, &error));
+  CHECK(report.bytes_out > compressed);
+  poise_string_free(&report.details);
+  storage.zstd_level = 3;
+  CHECK_OK(poise_make_delta(scratch("base.zt"), scratch("tuned.zt"), scratch("level.zt"), &options, &report, &error));
+  CHECK(report.bytes_out == compressed);
+  poise_string_free(&report.details);
   options.dry_run = 1;
   CHECK_OK(poise_make_delta(scratch("base.zt"), scratch("tuned.zt"), scratch("no.zt"), &options, NULL, &error));
   options.progress.report = stop_at_once;

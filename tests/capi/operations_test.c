@@ -257,8 +257,16 @@ static void fits_a_budget(void) {
   CHECK_OK(poise_convert(example("nano-mistral"), path, &options, &report, &error));
   CHECK(report.bytes_out <= 900000 && report.bytes_out > 800000);
   poise_string_free(&report.details);
-  options.quantize = NULL;
   options.output_size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("needs output_size or bits_per_weight");
+  options.quantize = "Q4_K_M";
+  options.text = NULL;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("expected qint8");
+  CHECK_SAYS("q4_k_m, or auto");
+  options.text = example("training/heldout.txt");
+  options.quantize = NULL;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
   CHECK_SAYS("text need quantize");
   options.quantize = "auto";
@@ -267,6 +275,38 @@ static void fits_a_budget(void) {
   options.bits_per_weight = 5;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
   CHECK_SAYS("both");
+  options.output_size = 0;
+  options.bits_per_weight = -1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), path, &options, NULL, &error));
+  CHECK_SAYS("bits_per_weight is -1");
+}
+
+// NULL leaves a field of the card as it is, an empty text clears it.
+static void clears_fields_of_the_card(void) {
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_convert_report report = POISE_CONVERT_REPORT_INIT;
+  poise_card who = POISE_CARD_INIT;
+  poise_model* model = NULL;
+  const poise_attributes* card;
+  poise_text text;
+  who.author = "A. Miller";
+  who.license = "mit";
+  options.card = &who;
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("carded.zt"), &options, NULL, &error));
+  who.author = "";
+  who.uuid = "";
+  who.license = NULL;
+  CHECK_OK(poise_convert(scratch("carded.zt"), scratch("cleared.zt"), &options, &report, &error));
+  CHECK(strstr(report.details.data, "\"changes\":[\"card.author was ") != NULL &&
+        strstr(report.details.data, "uuid") == NULL);
+  poise_string_free(&report.details);
+  CHECK_OK(poise_open(scratch("cleared.zt"), NULL, &model, &error));
+  CHECK_OK(poise_model_card(model, &card, &error));
+  CHECK_OK(poise_attributes_get_text(card, "author", &text, &error));
+  CHECK_TEXT("", text);
+  CHECK_OK(poise_attributes_get_text(card, "license", &text, &error));
+  CHECK_TEXT("mit", text);
+  poise_model_free(model);
 }
 
 static void converts(void) {
@@ -447,6 +487,7 @@ void test_operations(void) {
   merges();
   renames_and_cuts();
   fits_a_budget();
+  clears_fields_of_the_card();
   converts();
   never_replaces_an_input();
   refuses_what_makes_no_sense();

@@ -413,6 +413,8 @@ static void holds_a_conversation(void) {
   poise_session* fork = NULL;
   poise_tokens tokens;
   poise_string text;
+  const float* logits;
+  size_t count;
   poise_model* model = open_example();
   CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
   CHECK_STATUS(POISE_UNSUPPORTED,
@@ -454,6 +456,8 @@ static void holds_a_conversation(void) {
   CHECK_OK(poise_session_truncate(session, 3, &error));
   CHECK_OK(poise_session_describe(session, &info, &error));
   CHECK(info.position == 3);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_logits(session, &logits, &count, &error));
+  CHECK_SAYS("dropped tokens");
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(session, 4, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(NULL, 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_fork(session, NULL, &error));

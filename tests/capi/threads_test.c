@@ -1,7 +1,12 @@
 // Eight threads on one model: they look up, lend, copy, decode and tokenize through the same handles, and run a session
-// each.
+// each. And one process that gets no more threads.
+#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE  // RLIMIT_NPROC
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -99,12 +104,40 @@ static void* run(void* argument) {
   return NULL;
 }
 
+static int never(void* user) {
+  (void)user;
+  return 0;
+}
+
+// Runs in a process of its own, whose user has as many threads as it may have. A session with `cancel` needs another.
+static int feed_without_threads(void) {
+  const struct rlimit one = {1, 1};
+  const int32_t token = 1;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_session* session = NULL;
+  poise_model* model = open_example();
+  if (setrlimit(RLIMIT_NPROC, &one) != 0 || (getuid() == 0 && setuid(54321) != 0)) return 0;  // root has no limit
+  options.threads = 1;
+  options.cancel = never;
+  if (poise_session_create(model, &options, &session, &error) != POISE_OK) return 1;
+  return poise_session_feed(session, &token, 1, &error) != POISE_IO;
+}
+
+static void reports_a_refused_thread(void) {
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) _exit(feed_without_threads());
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 void test_threads(void) {
   static work works[kThreads];
   pthread_t threads[kThreads];
   poise_model* model = open_example();
   poise_tokenizer* tokenizer = NULL;
   unsigned i;
+  reports_a_refused_thread();
   CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
   for (i = 0; i < kThreads; ++i) {
     works[i].model = model;

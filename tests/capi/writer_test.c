@@ -192,6 +192,108 @@ static void keeps_merges(void) {
   poise_model_free(model);
 }
 
+static void lists_losses(void) {
+  bytes numbers = {kNumbers, sizeof kNumbers, 0, 0};
+  poise_tensor_plan plan = plan_of("numbers", POISE_F32, 2, kDims, &numbers);
+  static const char* const kNames[] = {"lossy.npz", "lossy.npy", "lossy.pt", "lossy.alt", "whole.zt"};
+  poise_card card = POISE_CARD_INIT;
+  size_t i;
+  card.author = "somebody";
+  for (i = 0; i < 5; ++i) {
+    poise_writer* writer = create(kNames[i], NULL);
+    poise_string planned;
+    poise_string done;
+    CHECK_OK(poise_writer_add_tensor(writer, &plan, &error));
+    CHECK_OK(poise_writer_set_card(writer, &card, &error));
+    CHECK_OK(poise_writer_set_attributes(writer, "{\"note\": \"x\"}", &error));
+    CHECK_OK(poise_writer_losses(writer, &planned, &error));
+    CHECK(numbers.calls == 0);
+    CHECK_OK(poise_writer_finish(writer, &error));
+    CHECK_OK(poise_writer_losses(writer, &done, &error));
+    CHECK(strcmp(planned.data, done.data) == 0);
+    if (i < 4) {
+      CHECK(strstr(done.data, "note") != NULL || strstr(done.data, "attribute") != NULL);
+    } else {
+      CHECK(strcmp(done.data, "[]") == 0);
+    }
+    if (i < 3) CHECK(strstr(done.data, "card") != NULL);
+    if (i == 1) CHECK(strstr(done.data, "name") != NULL);
+    poise_string_free(&planned);
+    poise_string_free(&done);
+    poise_writer_free(writer);
+    numbers.calls = 0;
+  }
+}
+
+// An attribute that a reader of the file would reject is refused, and no file appears.
+static void refuses_unreadable_attributes(void) {
+  static const struct {
+    const char* file;
+    const char* key;
+    const char* json;
+  } kCases[] = {{"bad.zt", "poise.card", "{\"poise.card\": \"x\"}"},
+                {"bad.safetensors", "poise.card", "{\"poise.card\": 5}"},
+                {"bad.safetensors", "poise.vocabulary", "{\"poise.vocabulary\": \"[]\"}"},
+                {"bad.gguf", "poise.config", "{\"poise.config\": \"x\"}"},
+                {"bad.gguf", "tokenizer.ggml.tokens", "{\"tokenizer.ggml.tokens\": \"x\"}"},
+                {"bad.gguf", "tokenizer.ggml.tokens", "{\"tokenizer.ggml.tokens\": [1, 2]}"}};
+  size_t i;
+  for (i = 0; i < sizeof kCases / sizeof kCases[0]; ++i) {
+    poise_writer* writer = create(kCases[i].file, NULL);
+    poise_string losses;
+    CHECK_OK(poise_writer_set_attributes(writer, kCases[i].json, &error));
+    CHECK_STATUS(POISE_UNSUPPORTED, poise_writer_losses(writer, &losses, &error));
+    CHECK_STATUS(POISE_UNSUPPORTED, poise_writer_finish(writer, &error));
+    CHECK_SAYS(kCases[i].key);
+    CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_losses(writer, &losses, &error));
+    poise_writer_free(writer);
+    CHECK(access(scratch(kCases[i].file), F_OK) != 0);
+  }
+}
+
+static int quantize_and_fill(void* user, uint64_t offset, void* out, size_t size) {
+  static const uint64_t kMatrix[] = {64, 1024};
+  poise_model* model = NULL;
+  poise_error problem;
+  int failed = poise_quantize(user, kMatrix, 2, "q8_0", &model, &problem) != POISE_OK;
+  (void)offset;
+  poise_model_free(model);
+  memset(out, 0, size);
+  return failed;
+}
+
+static int quantize_and_report(void* user, const poise_progress_event* event) {
+  char byte;
+  return quantize_and_fill(user, event->done, &byte, sizeof byte);
+}
+
+// Callbacks make calls that compute with several threads, while a writer and a verification do so.
+static void callbacks_may_compute(void) {
+  static const uint64_t kSquare[] = {512, 512};
+  float* numbers = calloc(64 * 1024, sizeof(float));
+  poise_verify_options verify = POISE_VERIFY_OPTIONS_INIT;
+  poise_tensor_plan plan = POISE_TENSOR_PLAN_INIT;
+  poise_writer* writer = create("computed.safetensors", NULL);
+  int i;
+  plan.dtype = POISE_F32;
+  plan.rank = 2;
+  plan.dims = kSquare;
+  plan.fill = quantize_and_fill;
+  plan.user = numbers;
+  for (i = 0; i < 12; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "t%d", i);
+    plan.name = name;
+    CHECK_OK(poise_writer_add_tensor(writer, &plan, &error));
+  }
+  CHECK_OK(poise_writer_finish(writer, &error));
+  poise_writer_free(writer);
+  verify.progress.report = quantize_and_report;
+  verify.progress.user = numbers;
+  CHECK_OK(poise_verify(scratch("computed.safetensors"), &verify, NULL, NULL, NULL, &error));
+  free(numbers);
+}
+
 static void leaves_nothing_behind(void) {
   bytes numbers = {kNumbers, sizeof kNumbers, 1, 0};
   poise_tensor_plan plan = plan_of("numbers", POISE_F32, 2, kDims, &numbers);
@@ -323,6 +425,9 @@ void test_writer(void) {
   writes_codes_with_their_scale();
   writes_a_model_piece_by_piece();
   keeps_merges();
+  lists_losses();
+  refuses_unreadable_attributes();
+  callbacks_may_compute();
   leaves_nothing_behind();
   refuses_what_makes_no_sense();
   runs_one_callback_at_a_time();

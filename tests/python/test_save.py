@@ -446,3 +446,11 @@ def test_a_report_of_a_faulty_file_is_false(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.ones(3), b=np.ones(2))
     report = poise.verify(tmp_path / "a.npz")
     assert report.checksums == 2 and "2 checksums" in repr(report) and "no digests" not in repr(report)
+
+
+def test_attributes_that_readers_would_reject_are_refused(tmp_path):
+    for metadata in ({"poise.vocabulary": "[]"}, {"poise.card": "x"}, {"poise.config": "{"}):
+        for name in ("a.safetensors", "a.zt", "a.gguf"):
+            with pytest.raises(poise.UnsupportedError, match=next(iter(metadata))):
+                poise.save({"a": np.ones(3, np.float32)}, tmp_path / name, metadata=metadata)
+            assert not (tmp_path / name).exists()

@@ -138,7 +138,8 @@ Value::Array parse_list_items(const std::string& key, const EntryType& type, con
   return result;
 }
 
-// Converts a user's value to the type. Throws bad_argument if it does not fit.
+}  // namespace
+
 Value convert_value(const std::string& key, const EntryType& type, const Value& given) {
   const auto* text = given.get_if<std::string>();
   Value value = type.type == ValueType::array ? Value(parse_list_items(key, type, given))
@@ -150,6 +151,8 @@ Value convert_value(const std::string& key, const EntryType& type, const Value& 
   return value;
 }
 
+namespace {
+
 // Returns key, type and value as bytes. Without a type, uses KeyValues::choose_type().
 std::string encode_entry(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
   const EntryType entry = type ? *type : KeyValues::choose_type(given);
@@ -159,8 +162,8 @@ std::string encode_entry(const std::string& key, const std::optional<EntryType>&
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
-// the keys of hyperparameters; empty: unknown.
+}  // namespace
+
 std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture) {
   if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
   if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
@@ -168,6 +171,8 @@ std::optional<EntryType> find_key_type(std::string_view key, std::string_view ar
   if (architecture.empty() || key.substr(0, dot) != architecture || dot == std::string_view::npos) return std::nullopt;
   return find_hyperparameter_type(key.substr(dot + 1));
 }
+
+namespace {
 
 // Returns the first word of a key if the file has a key WORD.block_count, because the word is then the file's
 // architecture. Returns an empty text for another word.

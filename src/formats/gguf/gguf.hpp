@@ -56,6 +56,12 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
 
+// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
+// the keys of hyperparameters; empty: unknown.
+std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture);
+// Converts a user's value to the type. Throws bad_argument if it does not fit.
+Value convert_value(const std::string& key, const EntryType& type, const Value& given);
+
 // Converts an attribute's value, which a conversion adds, to the type that llama.cpp requires for the key. Throws
 // bad_argument for keys that follow from the model's tensors, configuration or vocabulary, for values of another type,
 // and for ids of special tokens outside the vocabulary.

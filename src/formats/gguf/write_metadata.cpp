@@ -180,8 +180,17 @@ std::optional<Value> parse_number_or_list(const std::string& text) {
   return std::nullopt;
 }
 
-// Writes an attribute in the form that llama.cpp requires: numbers for its own keys, which other formats store as
-// texts, and bytes for the rules of SentencePiece's normalizers.
+Value convert_to_needed(const std::string& key, const EntryType& type, const Value& value) {
+  try {
+    return convert_value(key, type, value);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported, fmt::format("gguf: attribute {}", error.message()));
+  }
+}
+
+// Writes an attribute in the form that llama.cpp requires: numbers and lists for its own keys, which other formats
+// store as texts, and bytes for the rules of SentencePiece's normalizers. Throws unsupported for a value that has not
+// the type of its key, because readers reject it.
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
                      KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
@@ -200,10 +209,16 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
     return;
   }
   const auto* text = value.get_if<std::string>();
-  const bool own =
-      key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
-  if (text != nullptr && own && !is_from_gguf(model)) {
-    if (const auto number = parse_number_or_list(*text)) return out.add_value(key, *number);
+  const bool is_tokenizer = key.starts_with(kTokenizer);
+  const bool own = is_tokenizer || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
+  if (own && !is_from_gguf(model)) {
+    const auto needed = find_key_type(key, architecture);
+    const bool needs_texts = is_tokenizer && needed == EntryType{ValueType::array, ValueType::text};
+    if (const auto number = text == nullptr || needs_texts ? std::nullopt : parse_number_or_list(*text))
+      return out.add_value(key, *number);
+    const bool may_be_list = !is_tokenizer || (needed && needed->type == ValueType::array && !needs_texts);
+    if (needed && (items == nullptr || !may_be_list))
+      return out.add_value(key, convert_to_needed(key, *needed, value), needed);
   }
   const auto type = model.origin.attribute_types.find(key);
   out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);

@@ -95,6 +95,15 @@ std::vector<std::string> list_safetensors_losses(const Model& model, const Attri
   std::vector<std::string> result;
   if (std::string loss = describe_text_loss(attributes, "safetensors"); !loss.empty())
     result.push_back(std::move(loss));
+  std::vector<std::string> changed;
+  for (const auto& [key, value] : attributes) {
+    const auto* text = value.get_if<std::string>();
+    if (!is_utf8(key) || (text != nullptr && !is_utf8(*text))) changed.push_back(key);
+  }
+  if (!changed.empty())
+    result.push_back(
+        fmt::format("safetensors cannot hold texts that are not UTF-8: their wrong bytes become U+FFFD in {}",
+                    fmt::join(changed, ", ")));
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.push_back(tensor.name);

@@ -79,7 +79,8 @@ class DeltaMaker {
         throw Error(ErrorKind::bad_argument, "this is a delta already; expected two models",
                     model->origin.path.string());
     }
-    if (!options_.write.zstd_level) options_.write.zstd_level = kUsualLevel;
+    std::optional<int>& level = options_.write.zstd_level;
+    level = level == 0 ? std::nullopt : std::optional(level.value_or(kUsualLevel));
     if (!options_.write.align) options_.write.align = kLeastAlign;
   }
 

@@ -165,8 +165,8 @@ class KeyChanges {
     Card card = model_.card;
     card.*field->text = *text;
     model_.card = normalize_card(std::move(card));
-    describe_change(fmt::format("card.{}", name), before == Value("") ? nullptr : &before,
-                    Value(model_.card.*field->text));
+    const Value now(model_.card.*field->text);
+    describe_change(fmt::format("card.{}", name), before == Value("") && !(now == before) ? nullptr : &before, now);
   }
 
   void set_config(const std::string& name, const Value& given) {

@@ -123,5 +123,12 @@ TEST(Safetensors, CarriesElementsOfSixBits) {
   }
 }
 
+TEST(Safetensors, ListsTextsThatAreNotUtf8AsLosses) {
+  Model model;
+  model.attributes = {{"good", "\xc3\xa4"}, {"bad", "a\xff"}};
+  EXPECT_THAT(prepare_file(model, kSafetensors, {}).losses,
+              ElementsAre("safetensors cannot hold texts that are not UTF-8: their wrong bytes become U+FFFD in bad"));
+}
+
 }  // namespace
 }  // namespace poise
