@@ -176,6 +176,9 @@ EditReport write_copy(const std::filesystem::path& path, Destination destination
   destination.require_possible(*ready.opened.format, overwrite, inputs, changes.dry_run);
   require_same_directory(ready.opened, destination.path());
   const SourcePtr edited = ready.prepared->make_edited_source();
+  // The other files of a split model are found by the name of this one.
+  if (destination.path() != path && ready.opened.model.origin.files.size() > 1)
+    (void)read_edited(*ready.opened.format, {destination.path(), edited});
   EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
   if (changes.dry_run) return report;
   SavedOutput& file = destination.open(*ready.opened.format, overwrite, std::move(inputs));

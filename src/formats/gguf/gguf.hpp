@@ -56,9 +56,6 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
 
-// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
-// the keys of hyperparameters; empty: unknown.
-std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture);
 // Converts a user's value to the type. Throws bad_argument if it does not fit.
 Value convert_value(const std::string& key, const EntryType& type, const Value& given);
 

@@ -220,8 +220,12 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
     if (needed && (items == nullptr || !may_be_list))
       return out.add_value(key, convert_to_needed(key, *needed, value), needed);
   }
+  // A file's attribute keeps its type.
   const auto type = model.origin.attribute_types.find(key);
-  out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);
+  out.add_value(key, value,
+                type != model.origin.attribute_types.end() ? parse_entry_type(type->second)
+                : is_from_gguf(model)                      ? std::nullopt
+                                                           : find_key_type(key, architecture));
 }
 
 // Returns new values for the attributes with the tokens' texts and types if several tokens have the same text: repeated

@@ -551,13 +551,10 @@ std::vector<const gguf::Architecture*> architectures() {
 TEST(GgufPage, KeysOfArchitectures) {
   std::map<std::string, Row> page;
   for (const Row& row : table("gguf", "| key | type | required | in config.json")) page[code(row.at(0))] = row;
-  std::set<std::string> known = {std::string(gguf::kCausal),
-                                 std::string(gguf::kPattern),
-                                 std::string(gguf::kAttentionFactor),
-                                 std::string(gguf::kOldFactor),
-                                 std::string(gguf::kRotating),
-                                 "attention.value_length",
-                                 "rope.scaling.type"};
+  std::set<std::string> known = {
+      std::string(gguf::kCausal),    std::string(gguf::kPattern),  std::string(gguf::kAttentionFactor),
+      std::string(gguf::kOldFactor), std::string(gguf::kRotating), std::string(gguf::kYarnLog),
+      "attention.value_length",      "rope.scaling.type"};
   const auto expect_row = [&](const gguf::KeyRow& row) {
     const std::string key(row.gguf);
     known.insert(key);
@@ -571,7 +568,7 @@ TEST(GgufPage, KeysOfArchitectures) {
   for (const gguf::KeyRow& row : gguf::kScalingKeys) expect_row(row);
   for (const auto& [key, row] : page) {
     EXPECT_TRUE(known.contains(key)) << key;
-    if (const auto required = gguf::find_hyperparameter_type(key)) {
+    if (const auto required = gguf::find_key_type("llama." + key, "llama")) {
       EXPECT_EQ(code(row.at(1)), to_string(*required)) << key;
     }
   }
