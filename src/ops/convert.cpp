@@ -203,10 +203,21 @@ ConvertReport make_report(const RevisedModel& input, const ConvertOptions& optio
   return report;
 }
 
-// Applies a delta. The check of the base reads all of it, so only the delta's digests remain to be checked.
+// Applies a delta. If it does not fit the base, the cause may be another base: its hash shows this.
+Model apply_to_base(const Model& base, const Model& delta, const Progress& progress) {
+  try {
+    return apply_delta(base, delta);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid_file && is_delta(delta)) require_base(base, delta, progress);
+    throw;
+  }
+}
+
+// Opens a delta and applies it. The check of the base reads all of it, so only the delta's digests remain to be
+// checked.
 ConversionInput open_with_delta(const std::shared_ptr<const Model>& base, const ConvertOptions& options) {
   const auto delta = std::make_shared<const Model>(open(options.delta, options.read));
-  const auto tuned = std::make_shared<const Model>(apply_delta(*base, *delta));
+  const auto tuned = std::make_shared<const Model>(apply_to_base(*base, *delta, options.write.progress));
   return {.merged = merge_adapters(tuned, options.lora),
           .opened = {base, delta},
           .is_used = [delta](const Tensor& tensor) { return delta->find(tensor.name) == &tensor; },
