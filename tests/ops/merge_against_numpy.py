@@ -118,7 +118,7 @@ def nuslerp(x, base, p, name):
 def karcher(x, base, p, name):
     tolerance = p("tol", 0, 1e-5)
     norms = [np.linalg.norm(t) for t in x]
-    units = [(t / n).ravel() for t, n in zip(x, norms) if n > tolerance]
+    units = [(t / n).ravel() for t, n in zip(x, norms) if n > 0]
     if not units:
         return np.zeros_like(x[0])
     mean = sum(units) / len(units)
@@ -142,7 +142,7 @@ def model_stock(x, base, p, name):
     def merge(x, base):
         deltas = [(t - base).ravel() for t in x]
         cosines = [
-            np.clip(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-6), -1, 1)
+            np.clip(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)), -1, 1)
             for i, a in enumerate(deltas)
             for b in deltas[i + 1 :]
         ]

@@ -91,15 +91,16 @@ std::vector<double> compute_arc_shares(double cosine, double t) {
   return {std::sin((1 - t) * angle) / std::sin(angle), std::sin(t * angle) / std::sin(angle)};
 }
 
-double compute_cosine(const InnerProducts& products, double least_norm) {
-  const double norms = std::max(products.compute_norm(0), least_norm) * std::max(products.compute_norm(1), least_norm);
-  return std::clamp(norms == 0 ? 0 : products.at(0, 1) / norms, -1.0, 1.0);
+// Returns 0 for a tensor of zeros, which has no direction.
+double compute_cosine(const InnerProducts& products, std::size_t i, std::size_t j) {
+  const double norms = products.compute_norm(i) * products.compute_norm(j);
+  return std::clamp(norms == 0 ? 0 : products.at(i, j) / norms, -1.0, 1.0);
 }
 
 std::vector<double> compute_slerp_shares(const ParameterValues& values, const InnerProducts* products) {
   constexpr double kNearlyParallel = 0.9995;
   const double t = values.get("t");
-  const double cosine = compute_cosine(*products, 0);
+  const double cosine = compute_cosine(*products, 0, 1);
   if (std::abs(cosine) > kNearlyParallel) return {1 - t, t};
   return compute_arc_shares(cosine, t);
 }
@@ -110,10 +111,9 @@ Products choose_nuslerp_products(const ParameterValues& values) {
 
 std::vector<double> compute_nuslerp_shares(const ParameterValues& values, const InnerProducts* products) {
   constexpr double kNoWeight = 1e-6;
-  constexpr double kLeastNorm = 1e-7;
   const double sum = values.get("weight", 0) + values.get("weight", 1);
   const double t = std::abs(sum) < kNoWeight ? 0.5 : values.get("weight", 1) / sum;
-  const double cosine = compute_cosine(*products, kLeastNorm);
+  const double cosine = compute_cosine(*products, 0, 1);
   if (std::sqrt(1 - cosine * cosine) < kNoDivisor) return {1 - t, t};
   return compute_arc_shares(cosine, t);
 }
@@ -124,13 +124,11 @@ Products choose_stock_products(const ParameterValues& values) {
 
 // Returns t / n for each model, with t = n c / (1 + (n - 1) c). c is the mean cosine over all pairs of differences.
 std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProducts* products) {
-  constexpr double kLeastNorms = 1e-6;
   const std::size_t count = products->size();
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
-      const double norms = std::max(products->compute_norm(i) * products->compute_norm(j), kLeastNorms);
-      sum += std::clamp(products->at(i, j) / norms, -1.0, 1.0);
+      sum += compute_cosine(*products, i, j);
     }
   }
   const auto n = static_cast<double>(count);
@@ -149,14 +147,13 @@ class KarcherMean {
   KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {
     for (std::size_t i = 0; i < products.size(); ++i) {
       scale_ += products.compute_norm(i) / static_cast<double>(products.size());
-      if (products.compute_norm(i) > tolerance) used_.push_back(i);
+      if (products.compute_norm(i) > 0) used_.push_back(i);
     }
     cosines_.assign(used_.size(), std::vector<double>(used_.size(), 1));
     for (std::size_t i = 0; i < used_.size(); ++i) {
       for (std::size_t j = 0; j < used_.size(); ++j) {
         if (i == j) continue;
-        const double norms = products.compute_norm(used_[i]) * products.compute_norm(used_[j]);
-        cosines_[i][j] = std::clamp(products.at(used_[i], used_[j]) / norms, -1.0, 1.0);
+        cosines_[i][j] = compute_cosine(products, used_[i], used_[j]);
       }
     }
   }
@@ -212,7 +209,7 @@ class KarcherMean {
 
   double tolerance_;
   double scale_ = 0;               // the mean norm of all inputs
-  std::vector<std::size_t> used_;  // inputs with a larger norm than the tolerance
+  std::vector<std::size_t> used_;  // inputs that are not zeros
   std::vector<std::vector<double>> cosines_;
 };
 
@@ -349,6 +346,10 @@ void ParameterValues::set(std::size_t parameter, std::size_t model, double value
 }
 
 double InnerProducts::compute_norm(std::size_t i) const { return std::sqrt(at(i, i)); }
+
+bool InnerProducts::are_finite() const {
+  return std::ranges::all_of(products_, [](double product) { return std::isfinite(product); });
+}
 
 void InnerProducts::add(const InnerProducts& other) {
   for (std::size_t i = 0; i < products_.size(); ++i) products_[i] += other.products_[i];

@@ -122,6 +122,7 @@ class InnerProducts {
   double at(std::size_t i, std::size_t j) const { return products_[compute_index(i, j)]; }
   double& at(std::size_t i, std::size_t j) { return products_[compute_index(i, j)]; }
   double compute_norm(std::size_t i) const;
+  bool are_finite() const;
   void add(const InnerProducts& other);
 
  private:

@@ -1,6 +1,7 @@
 // Prunes differences as TIES, DARE and DELLA do. docs/merging.md has the formulas with their sources.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,9 @@
 
 namespace poise {
 namespace {
+
+// Returns what a dropped difference becomes. A difference that is not finite stays, because the result would hide it.
+float drop(float difference) { return std::isfinite(difference) ? 0.0F : difference; }
 
 std::uint32_t get_magnitude_bits(float number) { return std::bit_cast<std::uint32_t>(number) & 0x7fffffffU; }
 
@@ -116,7 +120,8 @@ class KeepLargest final : public Pruning {
   void prune(std::uint64_t first, std::span<float> differences) const override {
     for (std::size_t i = 0; i < differences.size(); ++i) {
       const std::uint32_t magnitude = get_magnitude_bits(differences[i]);
-      if (magnitude < magnitude_ || (magnitude == magnitude_ && first + i > last_)) differences[i] = 0;
+      if (magnitude < magnitude_ || (magnitude == magnitude_ && first + i > last_))
+        differences[i] = drop(differences[i]);
     }
   }
 
@@ -132,7 +137,7 @@ class DropAtRandom final : public Pruning {
 
   void prune(std::uint64_t first, std::span<float> differences) const override {
     for (std::size_t i = 0; i < differences.size(); ++i)
-      differences[i] = make_random_number(key_, first + i) < density_ ? differences[i] * scale_ : 0.0F;
+      differences[i] = make_random_number(key_, first + i) < density_ ? differences[i] * scale_ : drop(differences[i]);
   }
 
  private:
@@ -160,7 +165,7 @@ class DropByMagnitude final : public Pruning {
         const double share = length == 1 ? 0.5 : static_cast<double>(rank) / static_cast<double>(length - 1);
         const double kept = density_ - epsilon_ + 2 * epsilon_ * share;
         const bool keeps = make_random_number(key_, first + begin + i) < kept;
-        row[i] = !keeps ? 0.0F : rescales_ ? row[i] * static_cast<float>(1 / kept) : row[i];
+        row[i] = !keeps ? drop(row[i]) : rescales_ ? row[i] * static_cast<float>(1 / kept) : row[i];
       }
     }
   }

@@ -37,6 +37,28 @@ double compute_inner_product(std::span<const float> a, std::span<const float> b)
   return sum;
 }
 
+// `numbers` has a row for each input.
+InnerProducts compute_inner_products(std::span<const float> numbers, std::size_t inputs) {
+  const std::size_t elements = numbers.size() / inputs;
+  InnerProducts products(inputs);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      products.at(i, j) =
+          compute_inner_product(numbers.subspan(i * elements, elements), numbers.subspan(j * elements, elements));
+    }
+  }
+  return products;
+}
+
+// Sets the numbers of all inputs to 0 for each element that is not finite in one of them.
+void leave_out_infinite_elements(std::span<float> numbers, std::size_t inputs) {
+  const std::size_t elements = numbers.size() / inputs;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isfinite(numbers[i])) continue;
+    for (std::size_t k = i % elements; k < numbers.size(); k += elements) numbers[k] = 0;
+  }
+}
+
 class SumBlob final : public FloatBlob {
  public:
   SumBlob(const MergeMethod& method, MergeInputs inputs, ParameterValues values)
@@ -113,7 +135,8 @@ class SumBlob final : public FloatBlob {
     return compute_shares(&all);
   }
 
-  // Computes the inner products of each run of `unit` elements: units[i] is for run i.
+  // Computes the inner products of each run of `unit` elements: units[i] is for run i. Elements that are not finite in
+  // one of the inputs do not count; the sum is not finite there.
   void add_products(std::vector<InnerProducts>& units, std::uint64_t unit) const {
     using Buffer = std::vector<float>;
     oneapi::tbb::enumerable_thread_specific<Buffer> buffers;
@@ -125,12 +148,14 @@ class SumBlob final : public FloatBlob {
           const auto get_input_row = [&](std::size_t i) { return std::span(buffer).subspan(i * elements, elements); };
           const auto base = inputs_.has_base() ? get_input_row(count) : std::span<float>();
           if (inputs_.has_base()) inputs_.read_base(first, base);
-          InnerProducts& sums = units[static_cast<std::size_t>(first / unit)];
-          for (std::size_t i = 0; i < count; ++i) {
-            inputs_.read(i, first, base, get_input_row(i));
-            for (std::size_t j = 0; j <= i; ++j)
-              sums.at(i, j) += compute_inner_product(get_input_row(i), get_input_row(j));
+          for (std::size_t i = 0; i < count; ++i) inputs_.read(i, first, base, get_input_row(i));
+          const auto numbers = std::span(buffer).first(count * elements);
+          InnerProducts products = compute_inner_products(numbers, count);
+          if (!products.are_finite()) {
+            leave_out_infinite_elements(numbers, count);
+            products = compute_inner_products(numbers, count);
           }
+          units[static_cast<std::size_t>(first / unit)].add(products);
         },
         unit);
   }

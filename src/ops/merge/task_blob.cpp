@@ -107,7 +107,8 @@ class TaskBlob final : public FloatBlob {
       float sum = 0;
       for (std::size_t i = 0; i < weights_.size(); ++i) sum += weighted[i * count + k];
       float divisor = sum_;
-      if (method_.elects_signs) {
+      // NaN has no sign and stays.
+      if (method_.elects_signs && !std::isnan(sum)) {
         // The sign of the sum wins; a sum of 0 counts as positive.
         const bool is_positive = sum >= 0;
         sum = 0;
