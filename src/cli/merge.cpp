@@ -18,6 +18,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
+#include "ops/merge/methods.hpp"
 
 namespace poise::cli {
 namespace {
@@ -79,12 +80,22 @@ MergeRecipe read_recipe(const MergeArguments& options) {
   return recipe;
 }
 
-// Converts the weights of slerp's two models to its parameter t, the share of the second model.
+// Converts the weights of slerp's two models to its parameter t, the share of the second model. The base counts as the
+// first one.
 void convert_weights_to_t(MergeRecipe& recipe) {
   std::vector<MergeSource>& sources = recipe.slices.front().sources;
-  if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2) return;
+  const auto has_weight = [](const MergeSource& source) { return source.settings.contains("weight"); };
+  if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2 || std::ranges::none_of(sources, has_weight))
+    return;
+  if (recipe.settings.contains("t"))
+    throw Error(ErrorKind::bad_argument, "slerp takes weights or t, not both: leave out one of them");
   const double sum = find_source_weight(sources[0]) + find_source_weight(sources[1]);
-  if (sum > 0) recipe.settings.emplace("t", find_source_weight(sources[1]) / sum);
+  if (sum == 0)
+    throw Error(ErrorKind::bad_argument,
+                "the weights of slerp add up to 0, so they have no shares: change the weights, or set t");
+  const bool is_reversed = !recipe.base.empty() && !is_same_model(sources[0].model, recipe.base) &&
+                           is_same_model(sources[1].model, recipe.base);
+  recipe.settings.emplace("t", find_source_weight(sources[is_reversed ? 0 : 1]) / sum);
   for (MergeSource& source : sources) source.settings.erase("weight");
 }
 

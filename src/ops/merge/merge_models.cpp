@@ -62,7 +62,7 @@ double compute_position(std::uint64_t layer, std::uint64_t count) {
 class ModelMerge {
  public:
   ModelMerge(const MergeRecipe& recipe, const ReadOptions& options)
-      : recipe_(recipe), options_(options), method_(find_merge_method(recipe.method)) {
+      : recipe_(unify_paths(recipe)), options_(options), method_(find_merge_method(recipe.method)) {
     check_recipe(recipe_, method_);
     has_ranges_ = has_layer_ranges();
     open_models();
@@ -421,7 +421,7 @@ class ModelMerge {
            std::ranges::any_of(recipe_.slices.back().sources, is_it);
   }
 
-  const MergeRecipe& recipe_;
+  const MergeRecipe recipe_;
   const ReadOptions& options_;
   const MergeMethod& method_;
   bool has_ranges_ = false;

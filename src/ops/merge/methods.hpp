@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -223,6 +224,11 @@ double make_random_number(std::uint64_t key, std::uint64_t element);
 // with other numbers of models than the method merges, a base that is missing or does not fit the method, and a recipe
 // without models.
 void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
+
+// Returns true if the paths name the same model: by their text, or because they lead to the same file or directory.
+bool is_same_model(const std::filesystem::path& a, const std::filesystem::path& b);
+// Returns the recipe with one spelling for the path of each model: the first one.
+MergeRecipe unify_paths(MergeRecipe recipe);
 
 // Returns the sources of a slice that count as inputs: all but the base. With Base::unused, the base counts, too;
 // with Base::first it is the first input.

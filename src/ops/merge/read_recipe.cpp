@@ -55,7 +55,10 @@ class RecipeReader {
              {{"merge_method", [&](const YamlNode& node) { recipe.method = read_text(node, "merge_method"); }},
               {"models", [&](const YamlNode& node) { models = &node; }},
               {"slices", [&](const YamlNode& node) { slices = &node; }},
-              {"base_model", [&](const YamlNode& node) { recipe.base = read_model(node, "base_model"); }},
+              {"base_model",
+               [&](const YamlNode& node) {
+                 if (node.kind != NodeKind::null) recipe.base = read_model(node, "base_model");
+               }},
               {"parameters", [&](const YamlNode& node) { recipe.settings = read_settings(node); }},
               {"dtype", [&](const YamlNode& node) { set_type(recipe, node, "dtype", false); }},
               {"out_dtype", [&](const YamlNode& node) { set_type(recipe, node, "out_dtype", true); }},

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
+#include "io/hub_cache.hpp"
 
 namespace poise {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string format_parameter_names(const MergeMethod& method) {
   std::string names;
@@ -86,6 +90,29 @@ std::optional<double> compute_setting(const MergeSetting& setting, std::string_v
 
 void refuse_recipe(const MergeRecipe& recipe, const std::string& problem) {
   throw Error(ErrorKind::bad_argument, problem, recipe.file.string());
+}
+
+bool is_same_model(const fs::path& a, const fs::path& b) {
+  if (a == b) return true;
+  std::error_code error;
+  return fs::equivalent(find_model_path(a.string()), find_model_path(b.string()), error);
+}
+
+MergeRecipe unify_paths(MergeRecipe recipe) {
+  std::vector<fs::path> known;
+  const auto unify = [&](fs::path& path) {
+    const auto found = std::ranges::find_if(known, [&](const fs::path& other) { return is_same_model(other, path); });
+    if (found == known.end()) {
+      known.push_back(path);
+    } else {
+      path = *found;
+    }
+  };
+  for (MergeSlice& slice : recipe.slices) {
+    for (MergeSource& source : slice.sources) unify(source.model);
+  }
+  if (!recipe.base.empty()) unify(recipe.base);
+  return recipe;
 }
 
 std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,

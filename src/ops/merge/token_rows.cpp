@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 
 #include "bytes/short_text.hpp"
 #include "family/config_json.hpp"
-#include "io/hub_cache.hpp"
 #include "ops/merge/join_vocabularies.hpp"
 #include "ops/merge/methods.hpp"
 #include "ops/transform/token_axes.hpp"
@@ -26,8 +24,6 @@
 
 namespace poise {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kKey = "tokenizer_source";
 constexpr std::string_view kIdEnd = "token_id";  // of keys such as bos_token_id
@@ -51,10 +47,8 @@ const Model* find_source(const MergeRecipe& recipe, const TokenRows::Models& mod
   const std::string& named = recipe.tokenizer_source;
   if (named == "base" || named == "union") return &reference;
   if (const auto found = models.find(named); found != models.end()) return &*found->second;
-  const std::string path = find_model_path(named);
-  for (const auto& [key, model] : models) {
-    std::error_code error;
-    if (fs::equivalent(find_model_path(key.string()), path, error)) return &*model;
+  for (const auto& [path, model] : models) {
+    if (is_same_model(path, named)) return &*model;
   }
   std::vector<std::string> paths;
   for (const auto& [key, model] : models) paths.push_back(key.string());

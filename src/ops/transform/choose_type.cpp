@@ -200,8 +200,8 @@ class ChooseType final : public Step {
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }
 
-  // Returns the type that a matrix had before adapters changed it; std::nullopt for other tensors, and if Poise cannot
-  // encode the type or the target cannot hold it.
+  // Returns the type that a matrix had before adapters or a merge changed it; std::nullopt for other tensors, and if
+  // Poise cannot encode the type or the target cannot hold it.
   std::optional<StoredType> find_own_type(TensorPlan& plan) const {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
@@ -214,8 +214,8 @@ class ChooseType final : public Step {
     if (type && is_castable(type->dtype))
       return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
     if (!type && has_float_elements(plan.tensor) && own->second != to_string(find_element_type(plan.tensor)))
-      plan.warn(fmt::format("it becomes f32 with the adapter's change, because Poise cannot encode its own type, {}{}",
-                            own->second, blocks != nullptr ? ", without an importance matrix" : ""));
+      plan.warn(fmt::format("its changed numbers are f32, because Poise cannot encode its own type, {}{}", own->second,
+                            blocks != nullptr ? ", without an importance matrix" : ""));
     return std::nullopt;
   }
 
