@@ -281,12 +281,12 @@ class Extraction {
     const double elements = static_cast<double>(base.elements());
     const double squares = values.rms * values.rms * elements;
     if (!std::isfinite(squares) || !(values.max_absolute <= static_cast<double>(std::numeric_limits<float>::max())))
-      throw Error(
-          ErrorKind::invalid_file,
-          fmt::format("tensor {}: the difference of the two models {}: its largest element is {}", difference.name,
-                      std::isfinite(values.max_absolute) ? "does not fit float32" : "is not finite",
-                      values.max_absolute),
-          tuned_.origin.path.string())
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("tensor {}: the difference of the two models {}", difference.name,
+                              std::isfinite(values.max_absolute)
+                                  ? fmt::format("does not fit float32: its largest element is {}", values.max_absolute)
+                                  : "is not finite: an element is NaN or infinite"),
+                  tuned_.origin.path.string())
           .with({.kind = Remedy::Kind::skip, .tensor = difference.name});
     const bool is_turned = name == family_.embedding || (plan_ && is_stored_transposed(*plan_, name));
     changed_.push_back({&base, &tuned, std::min({options_.rank, base.shape[0], base.shape[1]}), is_turned,
