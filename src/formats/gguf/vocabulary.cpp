@@ -290,6 +290,7 @@ void write_gguf_tokenizer(const GgufTokenizer& form, const Vocabulary& vocabular
   write_flag("add_space_prefix", form.add_space_prefix);
   write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
   write_flag("normalizer.lowercase", form.lowercase);
+  write_flag("normalizer.strip_accents", form.strip_accents);
   if (const std::string& rules = form.precompiled_charsmap;
       !rules.empty() && !out.has(make_key("precompiled_charsmap")))
     out.begin_array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).append_text(rules);

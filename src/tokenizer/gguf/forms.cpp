@@ -102,6 +102,20 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   return escaped;
 }
 
+// Adds a loss unless each byte has a token: <0x41>, or the byte itself as text.
+void report_missing_bytes(FormBuilder& builder) {
+  std::array<bool, 256> found{};
+  for (const std::string& token : builder.gguf.tokens) {
+    if (token.size() == 1) found[static_cast<unsigned char>(token.front())] = true;
+    if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) continue;
+    std::uint8_t byte = 0;
+    if (std::from_chars(token.data() + 3, token.data() + 5, byte, 16).ptr == token.data() + 5) found[byte] = true;
+  }
+  if (std::ranges::find(found, false) != found.end())
+    builder.add_loss(
+        "llama.cpp ends with an error at a character without a token, because the vocabulary lacks tokens for bytes");
+}
+
 }  // namespace
 
 // Makes a "llama" vocabulary, in which any pair that makes a token merges, the highest score first.
@@ -113,6 +127,7 @@ std::string convert_to_llama(FormBuilder& builder, const Fields& model, const st
   if (builder.vocabulary.unk_id >= 0)
     builder.gguf.token_type[static_cast<std::size_t>(builder.vocabulary.unk_id)] =
         find_token_type_number(TokenType::unknown);
+  report_missing_bytes(builder);
   if (model.read_boolean("merge_by_score", false)) return {};
   score_by_merges(builder);
   return {};
@@ -132,6 +147,7 @@ std::string convert_sentencepiece_bpe(FormBuilder& builder) {
     builder.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", builder.vocabulary.normalizer));
   builder.report_spaces();
   builder.report_added_tokens();
+  report_missing_bytes(builder);
   return {};
 }
 
@@ -281,12 +297,10 @@ std::string convert_word_piece(FormBuilder& builder) {
   builder.gguf.scores.clear();
   const bool lowercase = normalizer->read_boolean("lowercase", true);
   if (!lowercase) builder.gguf.lowercase = false;
-  if (!normalizer->read_boolean("clean_text", true) || !normalizer->read_boolean("handle_chinese_chars", true) ||
-      normalizer->read_boolean("strip_accents", lowercase) != lowercase) {
-    builder.add_loss(
-        "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
-        "some texts get other tokens");
-  }
+  const bool strip_accents = normalizer->read_boolean("strip_accents", lowercase);
+  if (strip_accents != lowercase) builder.gguf.strip_accents = strip_accents;
+  if (!normalizer->read_boolean("clean_text", true) || !normalizer->read_boolean("handle_chinese_chars", true))
+    builder.add_loss("llama.cpp cleans texts and cuts at Chinese characters: some texts get other tokens");
   for (std::size_t id = 0; id < builder.gguf.tokens.size(); ++id) {
     std::string& token = builder.gguf.tokens[id];
     if (builder.vocabulary.type(id) == TokenType::control) continue;

@@ -83,7 +83,7 @@ class Maker {
     normalizer_ = {{"type", "BertNormalizer"},
                    {"clean_text", true},
                    {"handle_chinese_chars", true},
-                   {"strip_accents", nullptr},
+                   {"strip_accents", gguf_.strip_accents ? Value(*gguf_.strip_accents) : Value()},
                    {"lowercase", gguf_.lowercase.value_or(true)}};
     pre_tokenizer_ = {{"type", "BertPreTokenizer"}};
     // GGUF marks the tokens that begin a word; tokenizer.json marks the other tokens.
@@ -261,7 +261,7 @@ Vocabulary Maker::make() {
 Vocabulary Maker::finish_sentencepiece(Vocabulary vocabulary) const {
   if (!gguf_.precompiled_charsmap.empty()) vocabulary.normalizer = "precompiled";
   set_normalizer(vocabulary, {.charsmap = gguf_.precompiled_charsmap,
-                              .add_dummy_prefix = gguf_.add_space_prefix.value_or(true),
+                              .add_dummy_prefix = gguf_.add_space_prefix.value_or(false),
                               .remove_extra_whitespaces = gguf_.remove_extra_whitespaces.value_or(false)});
   set_special_around(vocabulary, gguf_.add_bos_token.value_or(false), gguf_.add_eos_token.value_or(true));
   return vocabulary;
@@ -372,6 +372,7 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
   gguf.add_space_prefix = read_boolean_key("add_space_prefix");
   gguf.remove_extra_whitespaces = read_boolean_key("remove_extra_whitespaces");
   gguf.lowercase = read_boolean_key("normalizer.lowercase");
+  gguf.strip_accents = read_boolean_key("normalizer.strip_accents");
   GgufTexts other = read_gguf_texts({attributes.begin(), attributes.end()}, {});
   gguf.chat_template = std::move(other.chat_template);
   gguf.tokenizer_config = std::move(other.tokenizer_config);

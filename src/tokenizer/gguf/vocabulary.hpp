@@ -16,8 +16,8 @@
 namespace poise {
 
 // A field NAME holds the value of the metadata key "tokenizer.ggml.NAME". Exceptions are general_name ("general.name"),
-// lowercase ("tokenizer.ggml.normalizer.lowercase") and the last three (gguf/texts.hpp). A field is empty if its key is
-// missing.
+// lowercase and strip_accents ("tokenizer.ggml.normalizer.lowercase", ...) and the last three (gguf/texts.hpp). A field
+// is empty if its key is missing.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; used by gpt2
@@ -37,8 +37,9 @@ struct GgufTokenizer {
   std::optional<bool> add_eos_token = {};
   std::optional<bool> add_space_prefix = {};
   std::optional<bool> remove_extra_whitespaces = {};
-  std::optional<bool> lowercase = {};     // "normalizer.lowercase"; used by bert
-  std::string precompiled_charsmap = {};  // bytes; used by t5
+  std::optional<bool> lowercase = {};      // "normalizer.lowercase"; used by bert
+  std::optional<bool> strip_accents = {};  // "normalizer.strip_accents"; used by bert; empty: as lowercase
+  std::string precompiled_charsmap = {};   // bytes; used by t5
   Value chat_template = {};
   Attributes tokenizer_config = {};  // the other keys of tokenizer_config.json
   Attributes files = {};             // Vocabulary::files
@@ -52,13 +53,28 @@ bool has_gguf_tokenizer(const Attributes& attributes);
 
 // Lists the keys that read_gguf_tokenizer() reads, without general.name and the keys of texts (is_gguf_text_key()).
 // Also lists the key of the longest sequence, which files of Poise store with them.
-inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
-    {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
-     "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
-     "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id", "tokenizer.ggml.seperator_token_id",
-     "tokenizer.ggml.cls_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token",
-     "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.precompiled_charsmap",
-     "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.normalizer.lowercase", "poise.longest_sequence"});
+inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>({
+    "tokenizer.ggml.model",
+    "tokenizer.ggml.pre",
+    "tokenizer.ggml.tokens",
+    "tokenizer.ggml.scores",
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.merges",
+    "tokenizer.ggml.bos_token_id",
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.unknown_token_id",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.seperator_token_id",
+    "tokenizer.ggml.cls_token_id",
+    "tokenizer.ggml.add_bos_token",
+    "tokenizer.ggml.add_eos_token",
+    "tokenizer.ggml.add_space_prefix",
+    "tokenizer.ggml.precompiled_charsmap",
+    "tokenizer.ggml.remove_extra_whitespaces",
+    "tokenizer.ggml.normalizer.lowercase",
+    "tokenizer.ggml.normalizer.strip_accents",
+    "poise.longest_sequence",
+});
 
 // Returns true for the keys that describe a tokenizer: kGgufTokenizerKeys, and those of is_gguf_text_key().
 bool is_gguf_tokenizer_key(std::string_view key);

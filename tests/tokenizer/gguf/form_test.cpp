@@ -177,7 +177,11 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
                          {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}, {"a", "bc"}};
   const GgufForm all = make_gguf_form(vocabulary);
-  EXPECT_THAT(all.losses, IsEmpty());
+  const auto no_bytes = HasSubstr("ends with an error at a character without a token");
+  EXPECT_THAT(all.losses, ElementsAre(no_bytes));
+  Vocabulary with_bytes = vocabulary;
+  for (int byte = 0; byte < 256; ++byte) with_bytes.add(fmt::format("<0x{:02X}>", byte), 0, TokenType::byte);
+  EXPECT_THAT(make_gguf_form(with_bytes).losses, IsEmpty());
   EXPECT_EQ(all.tokenizer->model, "llama");
   EXPECT_EQ(all.tokenizer->add_space_prefix, false);
   EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
@@ -192,7 +196,7 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_EQ(form->type(3), TokenType::normal);
   vocabulary.unk_id = -1;
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
-  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 more pair)")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(no_bytes, HasSubstr("(1 more pair)")));
 }
 
 TEST(GgufForm, OtherVocabulariesDoNotBecomeSentencePiece) {
@@ -305,8 +309,19 @@ TEST(GgufForm, HasWordPiece) {
               ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
   EXPECT_EQ(form.tokenizer->bos_token_id, 1);
   EXPECT_EQ(form.tokenizer->seperator_token_id, 2);
+  EXPECT_EQ(form.tokenizer->strip_accents, std::nullopt);
   const Vocabulary reread = make_vocabulary(*form.tokenizer);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) EXPECT_EQ(reread.text(id), vocabulary.text(id));
+  Vocabulary stripping = vocabulary;
+  stripping.pipeline.set("normalizer",
+                         Attributes{{"type", "BertNormalizer"}, {"lowercase", false}, {"strip_accents", true}});
+  const GgufForm stripped = make_gguf_form(stripping);
+  EXPECT_THAT(stripped.losses, IsEmpty());
+  ASSERT_TRUE(stripped.tokenizer);
+  EXPECT_EQ(stripped.tokenizer->lowercase, false);
+  EXPECT_EQ(stripped.tokenizer->strip_accents, true);
+  EXPECT_THAT(Tokenizer(make_vocabulary(*stripped.tokenizer)).encode_with_special("\xc3\xbbnable"),
+              ElementsAre(1, 3, 4, 2));
   const Tokenizer tokenizer(reread);
   EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
   vocabulary.pipeline.set("post_processor", nullptr);
