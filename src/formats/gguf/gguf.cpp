@@ -62,6 +62,10 @@ class FileAudit {
     header.read_metadata([&](std::string_view key, MetadataValue& value) {
       if (key == kAlignmentKey) alignment_ = value.read_unsigned().value_or(kUsualAlignment);
       if (key == kTokens) warn_of_repeated_tokens(value);
+      if (value.type() == ValueType::array && value.item_type() == ValueType::array)
+        findings_.push_back({Severity::warning,
+                             fmt::format("{}: it holds arrays in an array: llama.cpp refuses the file", key),
+                             source_->name(), value.position()});
     });
     header.read_tensors([&](TensorInfo info) {
       offsets_.push_back(info.offset);
@@ -73,7 +77,12 @@ class FileAudit {
   }
 
   void add_findings() {
-    for (const TensorInfo& info : tensors_) warn_of_control_characters(info);
+    for (const TensorInfo& info : tensors_) {
+      warn_of_control_characters(info);
+      if (info.name.size() > kMaxWrittenName)
+        warn(info, fmt::format("its name has {} bytes, llama.cpp allows {}, and refuses the file", info.name.size(),
+                               kMaxWrittenName));
+    }
     warn_of_wrong_order();
     std::vector<FileRange> known = {{0, header_end_}, {source_->size(), source_->size()}};
     for (const TensorInfo& info : tensors_) {

@@ -121,6 +121,17 @@ TEST_F(GgufAudit, ReportsNamesThatOtherProgramsReadDifferently) {
   EXPECT_THAT(warnings(named("a b\xc3\xa9")), IsEmpty());
 }
 
+TEST_F(GgufAudit, ReportsNamesAndArraysThatLlamaCppRefuses) {
+  const auto named = [](std::size_t bytes) {
+    return file_of({}, {{std::string(bytes, 'n'), {1}, 0, std::string(4, '\0')}}).bytes();
+  };
+  EXPECT_THAT(warnings(named(63)), IsEmpty());
+  EXPECT_THAT(warnings(named(64)), ElementsAre(HasSubstr("its name has 64 bytes, llama.cpp allows 63")));
+  const std::string inner = number(kI32, 4) + number(1, 8) + number(7, 4);
+  EXPECT_THAT(warnings(file_of({array_entry("a.lists", kArray, {inner})}, {}).bytes()),
+              ElementsAre("a.lists: it holds arrays in an array: llama.cpp refuses the file"));
+}
+
 TEST_F(GgufAudit, ChecksEveryPartOfASplitModel) {
   const auto part = [](std::uint32_t part_number, const std::string& name) {
     return file_of({{"split.no", kU16, number(part_number, 2)}, {"split.count", kU16, number(2, 2)}},
