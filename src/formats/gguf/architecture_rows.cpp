@@ -101,8 +101,11 @@ constinit const Architecture mixtral = {
     .name = "llama", .model_type = "mixtral", .layer = kMixtralLayer, .has_experts = true};
 
 // llama.cpp's conversion uses this row's name for Mistral Small 3.1 and later.
-constinit const Architecture mistral3 = {
-    .name = "mistral3", .model_type = "mistral", .layer = kLlamaLayer, .keys = kMistral3Keys};
+constinit const Architecture mistral3 = {.name = "mistral3",
+                                         .model_type = "mistral",
+                                         .layer = kLlamaLayer,
+                                         .keys = kMistral3Keys,
+                                         .scales_yarn_by_log = true};
 
 constinit const Architecture smollm3 = {.name = "smollm3",
                                         .model_type = "smollm3",
@@ -123,7 +126,8 @@ constexpr std::array kQwen3MoeFixed = join_tables(kSilu, std::to_array<FixedKey>
 
 }  // namespace
 
-constinit const Architecture qwen2 = {.name = "qwen2", .model_type = "qwen2", .layer = kQwenLayer};
+constinit const Architecture qwen2 = {
+    .name = "qwen2", .model_type = "qwen2", .layer = kQwenLayer, .has_usual_heads = true};
 
 constinit const Architecture qwen3 = {
     .name = "qwen3", .model_type = "qwen3", .layer = kQwenLayer, .implied_flags = kAttentionBiasFlag};
@@ -169,6 +173,7 @@ constexpr std::array kGemma2Layer =
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
     {.gguf = "attn_logit_softcapping", .config = "attn_logit_softcapping", .kind = kNumber, .never_none = 50},
     {.gguf = "final_logit_softcapping", .config = "final_logit_softcapping", .kind = kNumber, .never_none = 30},
+    kWindowBase,
 });
 
 constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
@@ -184,8 +189,12 @@ constexpr std::array kGemma3Fixed =
 
 }  // namespace
 
-constinit const Architecture gemma = {
-    .name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .fixed = kGemmaFixed};
+constinit const Architecture gemma = {.name = "gemma",
+                                      .model_type = "gemma",
+                                      .whole = kGemmaWhole,
+                                      .layer = kGemmaLayer,
+                                      .fixed = kGemmaFixed,
+                                      .rotates_parts = true};
 
 constinit const Architecture gemma2 = {.name = "gemma2",
                                        .model_type = "gemma2",
@@ -193,6 +202,7 @@ constinit const Architecture gemma2 = {.name = "gemma2",
                                        .layer = kGemma2Layer,
                                        .keys = kGemma2Keys,
                                        .fixed = kGemmaFixed,
+                                       .rotates_parts = true,
                                        .window_period = 2,
                                        .usual_window = 4096,
                                        .wide_scale_layers = 46};
@@ -203,6 +213,7 @@ constinit const Architecture gemma3_text = {.name = "gemma3",
                                             .layer = kGemma2Layer,
                                             .keys = kGemma3Keys,
                                             .fixed = kGemma3Fixed,
+                                            .rotates_parts = true,
                                             .window_period = 6,
                                             .wide_scale_layers = 62};
 
@@ -276,9 +287,13 @@ constexpr std::array kGptOssLayer =
                 }));
 
 // config.json of gpt-oss has one feed-forward length, intermediate_size.
-constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
+constexpr std::array kGptOssKeys = std::to_array<KeyRow>({
+    {"expert_feed_forward_length", "intermediate_size"},
+    kWindowBase,
+});
 
-constexpr std::array kGptOssFixed = join_tables(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));
+constexpr std::array kGptOssFixed =
+    join_tables(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false, true}}));
 
 }  // namespace
 
@@ -290,6 +305,7 @@ constinit const Architecture gpt_oss = {.name = "gpt-oss",
                                         .fixed = kGptOssFixed,
                                         .implied_flags = kAttentionBiasFlag,
                                         .window_period = 2,
+                                        .needs_window = true,
                                         .needs_output = true};
 
 namespace {
@@ -300,11 +316,15 @@ constexpr std::array kOlmo2Layer = join_tables(kHalves, kValues, kHeadNorms, kMl
                                                    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
                                                }));
 
+constexpr std::array kOlmo2Keys = std::to_array<KeyRow>({kWindowBase});
+
 }  // namespace
 
 constinit const Architecture olmo2 = {.name = "olmo2",
                                       .model_type = "olmo2",
                                       .layer = kOlmo2Layer,
+                                      .keys = kOlmo2Keys,
+                                      .has_usual_heads = true,
                                       .window_period = 4,
                                       .explicit_windows = true,
                                       .needs_output = true};
@@ -325,7 +345,12 @@ constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{.gguf = "rope.scaling.o
 
 }  // namespace
 
-constinit const Architecture phi3 = {
-    .name = "phi3", .model_type = "phi3", .layer = kPhi3Layer, .keys = kPhi3Keys, .holds_long_factors = true};
+constinit const Architecture phi3 = {.name = "phi3",
+                                     .model_type = "phi3",
+                                     .layer = kPhi3Layer,
+                                     .keys = kPhi3Keys,
+                                     .rotates_parts = true,
+                                     .has_usual_heads = true,
+                                     .holds_long_factors = true};
 
 }  // namespace poise::gguf::architectures

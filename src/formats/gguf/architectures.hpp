@@ -49,6 +49,8 @@ struct KeyRow {
   // Names the key of config.json whose number is llama.cpp's default. The reader uses this number if a file lacks the
   // row's key.
   std::string_view read_by_default = {};
+  // Names a key of config.json. Reading leaves out a number that equals that of this key.
+  std::string_view left_out_if_same = {};
   // Holds llama.cpp's default if files cannot hold null or 0, which mean "none" in config.json.
   std::optional<double> never_none = {};
 };
@@ -57,7 +59,8 @@ struct KeyRow {
 struct FixedKey {
   std::string_view config;
   std::variant<std::monostate, bool, std::string_view> value;  // std::monostate: as if the key is missing
-  bool is_explicit;  // true: transformers has another default, so reading adds the key
+  bool is_explicit;          // true: transformers has another default, so reading adds the key
+  bool is_required = false;  // llama.cpp does not load a file of a model with another value
 };
 
 // Describes a tensor of the first layer whose presence implies a configuration's key.
@@ -96,6 +99,11 @@ inline constexpr std::array kSharedKeys = std::to_array<KeyRow>({
     {"expert_feed_forward_length", "moe_intermediate_size"},
 });
 
+// llama.cpp reads a base for the layers with a window. Families other than Gemma 3 have only one base, so Poise does
+// not run a model with another one here.
+inline constexpr KeyRow kWindowBase = {
+    .gguf = "rope.freq_base_swa", .config = "rope_local_base_freq", .kind = kNumber, .left_out_if_same = "rope_theta"};
+
 inline constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
 
 struct Architecture {
@@ -112,12 +120,16 @@ struct Architecture {
   std::span<const FixedKey> fixed = kSilu;
   std::span<const ImpliedFlag> implied_flags = {};
   bool rotates = true;                   // rotary embeddings
+  bool rotates_parts = false;            // a part of each head may rotate; else llama.cpp ends with an error
+  bool has_usual_heads = false;          // llama.cpp requires heads of hidden_size / num_attention_heads elements
+  bool scales_yarn_by_log = false;       // rope.scaling.yarn_log_multiplier
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
   // Counted from 1, layers window_period, 2 * window_period, ... have no window, unless a file lists the layers with a
   // window. 0: llama.cpp ignores windows.
   std::uint64_t window_period = 0;
   std::uint64_t usual_window = 0;  // llama.cpp's default of the window; 0: none
+  bool needs_window = false;       // llama.cpp requires a window
   bool explicit_windows = false;   // true: transformers has no window_period, so reading adds the list of layers
   // Counted from 1, layers unrotated_period, 2 * unrotated_period, ... do not rotate. 0: all rotate.
   std::uint64_t unrotated_period = 0;

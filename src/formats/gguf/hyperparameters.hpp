@@ -28,6 +28,9 @@ inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
 inline constexpr std::string_view kPlainFactor = "attn_factor";
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // the name of rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
+// llama.cpp divides yarn's factor of attention by the one with this scale: mscale_all_dim, with an mscale of 1.
+inline constexpr std::string_view kYarnLog = "rope.scaling.yarn_log_multiplier";
+inline constexpr std::string_view kOriginalPositions = "original_max_position_embeddings";  // in config.json
 inline constexpr std::string_view kRotating = "rope.dimension_count";
 inline constexpr std::string_view kSliding = "sliding_attention";
 inline constexpr std::string_view kFull = "full_attention";
@@ -114,6 +117,9 @@ std::vector<float> parse_float_list(const Value* list);
 // Returns the architecture of a file whose general.architecture is `name`, or null.
 const Architecture* find_file_architecture(const Entries& entries, std::string_view name);
 
+// Returns the type of scaling of rotary embeddings in a file: "linear", "yarn", ..., or "none".
+std::string find_scaling_type(const Entries& entries, const Architecture& architecture);
+
 Heads read_heads(const Entries& entries, const Architecture& architecture);
 
 // Removes the entries for which config.json has keys, and returns their values under those keys. `model` has the file's
@@ -132,6 +138,7 @@ struct Hyperparameters {
   RopeFactors factors;
   Heads heads;
   std::vector<std::string> differences;  // between llama.cpp's computation and the configuration's, one sentence each
+  std::string refusal;                   // why llama.cpp could not run the model; empty: it could
 };
 Hyperparameters make_hyperparameters(const Model& model, const Architecture& architecture);
 

@@ -62,7 +62,9 @@ void require_finished_edit(const std::filesystem::path& path) {
 class TensorAdder {
  public:
   TensorAdder(const Metadata& metadata, Model& model) : architecture_(metadata.architecture()), model_(model) {
-    if (architecture_ != nullptr) heads_ = read_heads(metadata.entries(), *architecture_);
+    if (architecture_ == nullptr) return;
+    heads_ = read_heads(metadata.entries(), *architecture_);
+    has_scaling_ = find_scaling_type(metadata.entries(), *architecture_) != "none";
   }
 
   // Returns the factors of rotary embeddings that were found in tensors. They belong to the configuration.
@@ -188,6 +190,9 @@ class TensorAdder {
     if (row == kRopeFactorRows.end() || architecture_ == nullptr ||
         !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))
       return false;
+    // With another scaling, llama.cpp divides by both. A tensor that stays has no place in the family, so Poise does
+    // not run the model.
+    if (row->for_any_context && has_scaling_) return false;
     if (info.shape.size() != 1 || stored.elements() > kMaxRopeFactors || !has_float_elements(stored)) return false;
     std::vector<float> factors = values(stored);
     if (!std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor); })) return false;
@@ -232,6 +237,7 @@ class TensorAdder {
 
   const Architecture* architecture_;
   Heads heads_;
+  bool has_scaling_ = false;  // the metadata scale rotary embeddings
   RopeFactors factors_;
   Model& model_;
   const File* file_ = nullptr;

@@ -28,6 +28,9 @@ class HyperparameterReader {
       if (auto value = remove(row)) map_.set(std::string(row.config), std::move(*value));
     }
     for (const KeyRow& row : architecture_.keys) {
+      const Value* same = row.left_out_if_same.empty() ? nullptr : map_.find(row.left_out_if_same);
+      const Value* found = map_.find(row.config);
+      if (same != nullptr && found != nullptr && *found == *same) map_.erase(row.config);
       const Value* by_default = row.read_by_default.empty() ? nullptr : map_.find(row.read_by_default);
       if (by_default != nullptr && map_.find(row.config) == nullptr) map_.set(std::string(row.config), *by_default);
     }
@@ -95,6 +98,9 @@ class HyperparameterReader {
   }
 
   void read_windows() {
+    const bool may_lack_window = architecture_.window_period > 0 && architecture_.usual_window == 0 &&
+                                 !architecture_.needs_window && !architecture_.explicit_windows;
+    if (may_lack_window && get_integer(map_.find("sliding_window")) == 0) return add_full_layers();
     const Value* pattern = entries_.find(make_key(kPattern));
     const std::uint64_t layers = get_integer(map_.find("num_hidden_layers"));
     const Value usual = architecture_.window_period;
@@ -115,14 +121,14 @@ class HyperparameterReader {
     entries_.remove(make_key(kPattern));
   }
 
+  // Without a window, llama.cpp computes all layers alike, and ignores the pattern.
+  void add_full_layers() {
+    const std::uint64_t layers = get_integer(map_.find("num_hidden_layers"));
+    if (layers <= kMaxPatternLayers) map_.set("layer_types", Value::Array(layers, Value(kFull)));
+  }
+
   void read_rope_scaling(const RopeFactors& factors) {
-    const auto* type = entries_.find(make_key("rope.scaling.type"));
-    const auto* named = entries_.get_if<std::string>(make_key("rope.scaling.type"));
-    // In llama.cpp, a factor without a type means linear scaling, and a factor of 0 means none.
-    const double factor = convert_to_double(entries_.find(make_key("rope.scaling.factor")))
-                              .value_or(convert_to_double(entries_.find(make_key(kOldFactor))).value_or(0));
-    const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
-    const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
+    const std::string name = find_scaling_type(entries_, architecture_);
     // With the type none, llama.cpp ignores the factor, so both stay attributes.
     if (name != "none") entries_.remove(make_key("rope.scaling.type"));
     std::optional<Attributes> scaling;
@@ -139,6 +145,7 @@ class HyperparameterReader {
       }
       if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as in llama.cpp
       if (name == "yarn") read_yarn_attention(*scaling);
+      if (name == "yarn" && architecture_.scales_yarn_by_log) read_yarn_log_multiplier(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
       scaling = find_equivalent_scaling(factors.every, convert_to_double(map_.find("rope_theta")).value_or(kUsualTheta),
@@ -152,6 +159,13 @@ class HyperparameterReader {
       scaling->set(std::string(kPlainFactor), *remove({kAttentionFactor, {}, KeyRow::Kind::number}));
     }
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
+  }
+
+  void read_yarn_log_multiplier(Attributes& scaling) {
+    const auto multiplier = remove({kYarnLog, {}, KeyRow::Kind::number});
+    if (!multiplier || *multiplier == Value(0.0)) return;
+    scaling.set("mscale", 1.0);
+    scaling.set("mscale_all_dim", *multiplier);
   }
 
   // Reads yarn's attention factor: llama.cpp multiplies rope.scaling.attn_factor by the factor that yarn computes.
@@ -197,6 +211,16 @@ class HyperparameterReader {
 
 const Architecture* find_file_architecture(const Entries& entries, std::string_view name) {
   return find_named_architecture(name, entries.find_number(fmt::format("{}.expert_count", name)) > 0);
+}
+
+std::string find_scaling_type(const Entries& entries, const Architecture& architecture) {
+  const auto make_key = [&](std::string_view gguf) { return fmt::format("{}.{}", architecture.name, gguf); };
+  const Value* type = entries.find(make_key("rope.scaling.type"));
+  if (const auto* named = type == nullptr ? nullptr : type->get_if<std::string>()) return *named;
+  // In llama.cpp, a factor without a type means linear scaling, and a factor of 0 means none.
+  const double factor = convert_to_double(entries.find(make_key("rope.scaling.factor")))
+                            .value_or(convert_to_double(entries.find(make_key(kOldFactor))).value_or(0));
+  return type == nullptr && architecture.rotates && factor != 0 && factor != 1 ? "linear" : "none";
 }
 
 Heads read_heads(const Entries& entries, const Architecture& architecture) {

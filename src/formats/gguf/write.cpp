@@ -227,6 +227,20 @@ class RunnableCheck {
     throw error;
   }
 
+  // Throws unsupported for a configuration that llama.cpp cannot compute, and for a layer without experts in a model
+  // with experts.
+  void require_computation() const {
+    if (!is_needed_ || preparer_.architecture() == nullptr) return;
+    if (const std::string& reason = preparer_.hyperparameters().refusal; !reason.empty()) refuse(reason);
+    if (!preparer_.architecture()->has_experts) return;
+    for (const Tensor& tensor : model_.tensors()) {
+      const auto name = preparer_.find_name(tensor);
+      if (name && name->name.ends_with(".ffn_down.weight"))
+        refuse(fmt::format("it needs experts in each layer of {} models, and {} belongs to a layer without",
+                           preparer_.architecture()->model_type, tensor.name));
+    }
+  }
+
   // Throws unsupported unless all experts are there. `least` is the number of experts in the smallest stack.
   void require_experts(std::uint64_t least) const {
     if (!is_needed_) return;
@@ -277,6 +291,7 @@ class GgufFile {
     const RunnableCheck check(model, preparer_);
     check.require_architecture();
     check.require_names();
+    check.require_computation();
     add_tensors();
     check.require_experts(least_experts_);
     check.require_output(tensors_);

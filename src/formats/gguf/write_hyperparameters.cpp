@@ -21,9 +21,18 @@ class HyperparameterWriter {
       : architecture_(architecture),
         typed_(model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes()),
         config_(whole_config(model)) {
-    rope_ = config_.get_if<Attributes>(find_config_value("rope_parameters") != nullptr ? "rope_parameters"
-                                                                                       : "rope_scaling");
-    if (const auto* full = get_member<Attributes>(rope_, kFull)) rope_ = full;
+    const auto* object = config_.get_if<Attributes>(find_config_value("rope_parameters") != nullptr ? "rope_parameters"
+                                                                                                    : "rope_scaling");
+    if (object == nullptr) return;
+    // Newer files have an object for each kind of layers.
+    const auto* full = get_member<Attributes>(object, kFull);
+    const auto* sliding = get_member<Attributes>(object, kSliding);
+    rope_object_ = full != nullptr ? *full : *object;
+    if (sliding != nullptr) read_sliding_rope(*sliding);
+    // The key next to the object takes precedence over the one inside.
+    if (const Value* positions = find_config_value(kOriginalPositions))
+      rope_object_.set(std::string(kOriginalPositions), *positions);
+    rope_ = &rope_object_;
   }
 
   Hyperparameters write() {
@@ -50,9 +59,23 @@ class HyperparameterWriter {
   void add_entry(std::string_view gguf, Value value) {
     result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
   }
+  // Takes over the rotation of the layers with a window. llama.cpp has a key for their rope_theta alone.
+  void read_sliding_rope(const Attributes& sliding) {
+    const std::string* type = find_rope_type(sliding);
+    if (type != nullptr && *type != "default")
+      add_difference(fmt::format(
+          "llama.cpp ignores the type of {} in rope_parameters ({}): it will not scale positions of these layers",
+          kSliding, *type));
+    if (const Value* theta = get_unless_null(sliding.find("rope_theta"))) config_.set("rope_local_base_freq", *theta);
+  }
+
   // Adds a number as float32, which llama.cpp requires.
   void add_number(std::string_view gguf, double value) {
     add_entry(gguf, convert_by_spelling(static_cast<float>(value)));
+  }
+  // Keeps the first reason for which llama.cpp could not run the file.
+  void set_refusal(std::string reason) {
+    if (result_.refusal.empty()) result_.refusal = std::move(reason);
   }
   void add_difference(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
@@ -60,6 +83,10 @@ class HyperparameterWriter {
     const auto found =
         std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
     return found == result_.entries.end() ? nullptr : &found->second;
+  }
+
+  static const std::string* find_rope_type(const Attributes& rope) {
+    return rope.get_if<std::string>(rope.find("rope_type") != nullptr ? "rope_type" : "type");
   }
 
   static const Value* get_unless_null(const Value* value) {
@@ -118,7 +145,15 @@ class HyperparameterWriter {
       const double rotating = static_cast<double>(head) * convert_to_double(partial).value_or(1.0);
       if (rotating >= 0 && rotating <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(rotating);
       add_entry(kRotating, rotating_);
+      if (rotating_ != head && !architecture_.rotates_parts)
+        set_refusal(fmt::format("it rotates whole heads in {} models, and partial_rotary_factor is {}",
+                                architecture_.model_type, convert_to_double(partial).value_or(1.0)));
     }
+    const std::uint64_t hidden = get_integer(find_entry("embedding_length"));
+    if (architecture_.has_usual_heads && head * result_.heads.queries != hidden)
+      set_refusal(
+          fmt::format("it computes head_dim of {} models as hidden_size / num_attention_heads, and head_dim is {}",
+                      architecture_.model_type, head));
     if (architecture_.wide_scale_layers == 0) return;
     const double scalar = convert_to_double(find_config_value("query_pre_attn_scalar")).value_or(kUsualScalar);
     const bool wide = get_integer(find_entry("block_count")) == architecture_.wide_scale_layers;
@@ -166,12 +201,14 @@ class HyperparameterWriter {
     add_entry(kPattern, std::move(pattern));
   }
 
-  // Removes the key of the window. If llama.cpp has a default window, writes one of all positions, which has no effect.
+  // Removes the key of the window. If llama.cpp has a default window, or needs one, writes one of all positions, which
+  // has no effect.
   void remove_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
     const std::uint64_t positions = get_integer(find_entry("context_length"));
-    if (architecture_.usual_window > 0 && positions > 0) add_entry(kSlidingWindow, positions);
+    if ((architecture_.usual_window > 0 || architecture_.needs_window) && positions > 0)
+      add_entry(kSlidingWindow, positions);
   }
 
   void add_rotated_layer_difference() {
@@ -217,7 +254,7 @@ class HyperparameterWriter {
 
   void write_scaling_of_type() {
     if (rope_ == nullptr) return;
-    const auto* type = rope_->get_if<std::string>(rope_->find("rope_type") != nullptr ? "rope_type" : "type");
+    const std::string* type = find_rope_type(*rope_);
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
       add_difference(
@@ -273,17 +310,19 @@ class HyperparameterWriter {
     }
     add_entry("rope.scaling.type", "longrope");
     if (find_entry(kOriginalLength) == nullptr)
-      write_value({kOriginalLength, {}}, get_unless_null(rope_->find("original_max_position_embeddings")));
+      write_value({kOriginalLength, {}}, get_unless_null(rope_->find(kOriginalPositions)));
     for (const KeyRow& row : architecture_.keys) {
       if (row.gguf == kOriginalLength) write_default(row);
     }
     const auto original = get_integer(find_entry(kOriginalLength));
     const auto said = convert_to_double(rope_->find("attention_factor"));
     if (!said && original == 0) return;
-    add_number(kAttentionFactor,
-               said ? *said
-                    : compute_longrope_attention(static_cast<double>(get_integer(find_entry("context_length"))),
-                                                 static_cast<double>(original)));
+    const auto positions = static_cast<double>(original);
+    // A factor takes precedence over the ratio of positions.
+    const auto factor = convert_to_double(rope_->find("factor"));
+    const double extended =
+        factor ? *factor * positions : static_cast<double>(get_integer(find_entry("context_length")));
+    add_number(kAttentionFactor, said ? *said : compute_longrope_attention(extended, positions));
   }
 
   void add_fixed_key_differences() {
@@ -295,6 +334,9 @@ class HyperparameterWriter {
       if (value == nullptr || *value == make_fixed_value(fixed) ||
           (*value == Value("swish") && make_fixed_value(fixed) == Value("silu")))
         continue;
+      if (fixed.is_required)
+        set_refusal(fmt::format("it needs {} to be {} in {} models, and it is {}", fixed.config,
+                                to_json(make_fixed_value(fixed)), architecture_.model_type, to_json(*value)));
       add_difference(fmt::format("llama.cpp assumes that {} is {}; here it is {}", fixed.config,
                                  to_json(make_fixed_value(fixed)), to_json(*value)));
     }
@@ -303,7 +345,8 @@ class HyperparameterWriter {
   const Architecture& architecture_;
   Attributes typed_;
   Attributes config_;
-  const Attributes* rope_ = nullptr;  // the object in config.json that changes rotary embeddings; null: none
+  Attributes rope_object_;            // the object in config.json that changes rotary embeddings
+  const Attributes* rope_ = nullptr;  // that object; null: there is none
   std::uint64_t rotating_ = 0;        // rotated elements of a head
   Hyperparameters result_;
 };

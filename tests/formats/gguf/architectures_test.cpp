@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -76,6 +77,27 @@ Model model_of(const std::string& config, const std::string& model_type) {
   parse_config(model, *parse_json(config, "config.json").get_if<Attributes>(), "config.json");
   return model;
 }
+
+// Returns the bytes after a key and its type in the written file; std::nullopt without the key.
+std::optional<std::uint32_t> bits_of(const Model& model, const std::string& name, std::uint32_t type) {
+  const std::string file = support::to_string(support::written(model, kGguf));
+  const std::string key = text(name) + number(type, 4);
+  const std::size_t at = file.find(key);
+  if (at == std::string::npos) return std::nullopt;
+  std::uint32_t found = 0;
+  std::memcpy(&found, file.data() + at + key.size(), sizeof found);
+  return found;
+}
+std::optional<std::uint32_t> number_of(const Model& model, const std::string& name) {
+  return bits_of(model, name, kU32);
+}
+// Returns 0 without the key.
+float float_of(const Model& model, const std::string& name) {
+  return std::bit_cast<float>(bits_of(model, name, kF32).value_or(0));
+}
+
+constexpr auto kPhi3Part =
+    R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "partial_rotary_factor": 0.5})";
 
 constexpr std::string_view kNoVocabulary = "llama.cpp runs the file with token ids only: the model has no vocabulary";
 
@@ -523,14 +545,7 @@ TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
             more + "}}",
         "llama");
   };
-  const auto factor = [](const Model& model) {
-    const std::string file = support::to_string(support::written(model, kGguf));
-    const std::string key = text("llama.rope.scaling.attn_factor");
-    const std::size_t at = file.find(key);
-    float value = 0;
-    if (at != std::string::npos) std::memcpy(&value, file.data() + at + key.size() + 4, sizeof value);
-    return value;
-  };
+  const auto factor = [](const Model& model) { return float_of(model, "llama.rope.scaling.attn_factor"); };
   EXPECT_EQ(factor(with("")), 0);
   EXPECT_EQ(factor(with(R"(, "mscale": 1.0, "mscale_all_dim": 0.0)")), 0);
   EXPECT_FLOAT_EQ(factor(with(R"(, "attention_factor": 1.0)")), 0.87824886F);
@@ -614,15 +629,6 @@ TEST(GgufArchitectures, MissingKeysHaveLlamaCppsDefaults) {
 // For a missing key, llama.cpp and transformers have different defaults: llama-hparams.h and models/gemma2.cpp of
 // llama.cpp, Phi3Config and Gemma2Config of transformers.
 TEST(GgufArchitectures, KeysWhoseAbsenceMeansAnotherNumberAreWritten) {
-  const auto number_of = [](const Model& model, const std::string& name) -> std::optional<std::uint32_t> {
-    const std::string file = support::to_string(support::written(model, kGguf));
-    const std::string key = text(name) + number(kU32, 4);
-    const std::size_t at = file.find(key);
-    if (at == std::string::npos) return std::nullopt;
-    std::uint32_t found = 0;
-    std::memcpy(&found, file.data() + at + key.size(), sizeof found);
-    return found;
-  };
   const std::string sizes =
       R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 16384, )";
   const std::string longrope = R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2])";
@@ -641,6 +647,109 @@ TEST(GgufArchitectures, KeysWhoseAbsenceMeansAnotherNumberAreWritten) {
   EXPECT_EQ(number_of(model_of(sizes + R"("sliding_window": 8})", "gemma2"), window), 8U);
   EXPECT_EQ(number_of(model_of(sizes + full + "null}", "gemma3_text"), "gemma3.attention.sliding_window"),
             std::nullopt);
+  // llama.cpp does not load a gpt-oss without a window.
+  EXPECT_EQ(number_of(model_of(sizes + R"("sliding_window": null})", "gpt_oss"), "gpt-oss.attention.sliding_window"),
+            16384U);
+  EXPECT_EQ(read_again(model_of(sizes + R"("sliding_window": null})", "gpt_oss")).config->sliding_window, 0);
+}
+
+// llama.cpp's models/gemma3.cpp: the layers with a window have a base of their own, 10000 without the key.
+TEST(GgufArchitectures, NestedRopeParametersOfGemma3AreWritten) {
+  const auto with = [](const std::string& sliding) {
+    return model_of(
+        R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "sliding_window": 8,
+            "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 70000.0},
+            "sliding_attention": {)" +
+            sliding + R"("rope_theta": 5000.0}}, "query_pre_attn_scalar": 256})",
+        "gemma3_text");
+  };
+  const Model model = with(R"("rope_type": "default", )");
+  EXPECT_EQ(float_of(model, "gemma3.rope.freq_base"), 70000);
+  EXPECT_EQ(float_of(model, "gemma3.rope.freq_base_swa"), 5000);
+  EXPECT_EQ(float_of(model, "gemma3.rope.scaling.factor"), 8);
+  EXPECT_THAT(losses(model), IsEmpty());
+  EXPECT_THAT(losses(with(R"("rope_type": "linear", "factor": 4.0, )")),
+              ElementsAre(HasSubstr("ignores the type of sliding_attention in rope_parameters (linear)")));
+}
+
+// docs/families.md: the key next to the object takes precedence over the one inside.
+TEST(GgufArchitectures, OriginalPositionsNextToRopeScalingAreWritten) {
+  const std::string sizes =
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64,
+      "original_max_position_embeddings": 16, "rope_scaling": )";
+  const std::string key = "llama.rope.scaling.original_context_length";
+  for (const std::string inside : {"", R"(, "original_max_position_embeddings": 32)"}) {
+    const Model yarn = model_of(sizes + R"({"rope_type": "yarn", "factor": 4.0)" + inside + "}}", "llama");
+    EXPECT_EQ(number_of(yarn, key), 16U) << inside;
+    const Model longrope = model_of(
+        sizes + R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2])" + inside + "}}", "llama");
+    EXPECT_EQ(number_of(longrope, key), 16U) << inside;
+  }
+  const Model llama3 = model_of(
+      sizes + R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}})", "llama");
+  EXPECT_EQ(stored(llama3, "rope_freqs.weight").size(), 8U);
+}
+
+// sqrt(1 + ln 4 / ln 512), although 1024 is twice 512.
+TEST(GgufArchitectures, AFactorOfLongropeDeterminesItsAttention) {
+  const Model model = model_of(
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4,
+      "max_position_embeddings": 1024, "original_max_position_embeddings": 512,
+      "rope_scaling": {"rope_type": "longrope", "factor": 4.0, "short_factor": [1, 1], "long_factor": [2, 2]}})",
+      "phi3");
+  EXPECT_FLOAT_EQ(float_of(model, "phi3.rope.scaling.attn_factor"), 1.1055416F);
+}
+
+// llama.cpp's models/*.cpp: assertions about n_rot, shapes of attn_output, and tensors that are required.
+TEST(GgufArchitectures, ModelsThatLlamaCppDoesNotLoadAreRefused) {
+  const auto refusal = [](const std::string& more, const std::string& type, const std::string& tensor = {}) {
+    Model model = model_of(
+        R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, )" + more + "}",
+        type);
+    if (!tensor.empty()) model.add(make_tensor(tensor, {4, 8}, std::vector<float>(32)));
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.message();
+  };
+  const std::string part = R"("partial_rotary_factor": 0.5)";
+  EXPECT_THAT(refusal(part, "llama"),
+              HasSubstr("it rotates whole heads in llama models, and partial_rotary_factor is 0.5"));
+  EXPECT_THAT(losses(model_of(kPhi3Part, "phi3")), IsEmpty());
+  for (const std::string type : {"olmo2", "phi3", "qwen2"})
+    EXPECT_THAT(refusal(R"("head_dim": 6)", type), HasSubstr("and head_dim is 6")) << type;
+  EXPECT_THAT(refusal(R"("attention_bias": false, "num_key_value_heads": 2, "head_dim": 4)", "gpt_oss"),
+              HasSubstr("it needs attention_bias to be true in gpt_oss models, and it is false"));
+  EXPECT_THAT(
+      refusal(R"("num_experts": 4, "mlp_only_layers": [0])", "qwen3_moe", "model.layers.0.mlp.down_proj.weight"),
+      HasSubstr("it needs experts in each layer of qwen3_moe models"));
+}
+
+// llama.cpp's models/gemma3.cpp computes such a file without windows; its models/mistral3.cpp and llama-context.cpp
+// divide by the factor of attention with this scale.
+TEST(GgufArchitectures, KeysThatOnlyLlamaCppHasAreFollowedOrRefused) {
+  const auto config = [](const std::string& name, const std::vector<Entry>& more) {
+    return read(file_of(entries(name, more), {}).bytes()).config_json;
+  };
+  for (const std::vector<Entry>& more :
+       {std::vector<Entry>(), std::vector<Entry>{u32_entry("gemma3.attention.sliding_window", 0)}})
+    EXPECT_EQ(to_json(*config("gemma3", more).find("layer_types")), R"(["full_attention","full_attention"])");
+  EXPECT_EQ(*config("mistral3",
+                    {text_entry("mistral3.rope.scaling.type", "yarn"), f32_entry("mistral3.rope.scaling.factor", 4),
+                     f32_entry("mistral3.rope.scaling.yarn_log_multiplier", 0.5)})
+                 .find("rope_scaling"),
+            Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"mscale", 1.0}, {"mscale_all_dim", 0.5}}));
+  for (const std::string name : {"gemma2", "gpt-oss", "olmo2"}) {
+    const Entry base = f32_entry(name + ".rope.freq_base", 5000);
+    const auto find = [&](float number) {
+      const Attributes json = config(name, {base, f32_entry(name + ".rope.freq_base_swa", number)});
+      return json.find("rope_local_base_freq") != nullptr;
+    };
+    EXPECT_FALSE(find(5000)) << name;
+    EXPECT_TRUE(find(6000)) << name;
+  }
+  const std::vector<Entry> linear = {f32_entry("llama.rope.scaling.factor", 4)};
+  const Model both = read(file_of(entries("llama", linear), {{"rope_freqs.weight", {2}, 0, floats({1, 2})}}).bytes());
+  EXPECT_THAT(find_unknown_weights(both), ElementsAre("rope_freqs.weight"));
 }
 
 // The file's key is not called "hidden_size".
