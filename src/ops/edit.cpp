@@ -198,6 +198,9 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   const ReadyEdit ready = prepare_edit(path, changes);
   require_same_directory(ready.opened, target);
   const SourcePtr edited = ready.prepared->make_edited_source();
+  // The other files of a split model are found by the name of this one.
+  if (!is_replaced && ready.opened.model.origin.files.size() > 1)
+    (void)read_edited(*ready.opened.format, {output, edited});
   EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
   if (changes.dry_run) return report;
   FileOutput file(target, overwrite, inputs);
