@@ -30,7 +30,6 @@ namespace poise::gguf {
 namespace {
 
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kGeneral = "general.";
 constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
@@ -157,16 +156,6 @@ std::string encode_entry(const std::string& key, const std::optional<EntryType>&
   out.add_value(key, convert_value(key, entry, given), entry);
   const std::span<const std::byte> bytes = out.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
-// the keys of hyperparameters; empty: unknown.
-std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture) {
-  if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
-  if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
-  const std::size_t dot = key.find('.');
-  if (architecture.empty() || key.substr(0, dot) != architecture || dot == std::string_view::npos) return std::nullopt;
-  return find_hyperparameter_type(key.substr(dot + 1));
 }
 
 // Returns the first word of a key if the file has a key WORD.block_count, because the word is then the file's

@@ -10,8 +10,10 @@
 
 #include <poise/error.hpp>
 
+#include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "numeric/integers.hpp"
+#include "tokenizer/tokens/sampling_keys.hpp"
 
 namespace poise::gguf {
 
@@ -244,28 +246,75 @@ struct RequiredType {
 };
 
 constexpr std::array kBooleans = std::to_array<std::string_view>(
-    {"attention.causal", "expert_weights_norm", "rope.scaling.finetuned", "use_parallel_residual"});
+    {"attention.causal", "expert_weights_norm", "rope.scaling.finetuned", "use_parallel_residual", "swin_norm",
+     "ssm.dt_b_c_rms", "kda.safe_gate", "norm_before_residual", "norm_before_fc", "skip_loop_final_norm"});
 constexpr std::array kNumbers = std::to_array<std::string_view>(
-    {"_epsilon", "_scale", "attention.scale", "_softcapping", "rope.freq_base", "rope.freq_base_swa",
-     "rope.scale_linear", "rope.scaling.factor", "rope.scaling.attn_factor", "rope.scaling.yarn_ext_factor",
-     "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
-     "rope.scaling.yarn_log_multiplier", "attention.clamp_kqv", "attention.max_alibi_bias"});
-constexpr std::array kIntegers = std::to_array<std::string_view>(
-    {"_count", "_count_kv", "_length", "_length_swa", "_token_id", "vocab_size", "attention.sliding_window",
-     "rope.dimension_count_swa", "expert_gating_func", "pooling_type"});
-constexpr std::array kHyperparameterTypes = std::to_array<RequiredType>(
-    {{{ValueType::boolean}, kBooleans}, {{ValueType::f32}, kNumbers}, {{ValueType::u32}, kIntegers}});
+    {"_epsilon", "hyper_connection.epsilon", "_scale", "attention.scale", "_softcapping", "rope.freq_base",
+     "rope.freq_base_swa", "rope_freq_base", "rope.scale_linear", "rope.scaling.factor", "rope.scaling.alpha",
+     "rope.scaling.attn_factor", "rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor",
+     "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier",
+     "attention.clamp_kqv", "attention.max_alibi_bias"});
+constexpr std::array kIntegers = std::to_array<std::string_view>({"_count",
+                                                                  "_count_kv",
+                                                                  "hyper_connection.count",
+                                                                  "_length",
+                                                                  "_length_swa",
+                                                                  "_length_out",
+                                                                  "_length_mla",
+                                                                  "_length_mla_swa",
+                                                                  "_rank",
+                                                                  "_rank_swa",
+                                                                  "_token_id",
+                                                                  "_size",
+                                                                  "attention.sliding_window",
+                                                                  "rope.dimension_count_swa",
+                                                                  "expert_gating_func",
+                                                                  "experts_per_group",
+                                                                  "pooling_type",
+                                                                  "group_norm_groups",
+                                                                  "nextn_predict_layers",
+                                                                  "n_deepstack_layers",
+                                                                  "shared_kv_layers",
+                                                                  "moe_every_n_layers",
+                                                                  "rescale_every_n_layers",
+                                                                  "interleave_moe_layer_step",
+                                                                  "full_attention_interval",
+                                                                  "num_loops",
+                                                                  "conv_kernel",
+                                                                  "time_mix_extra_dim",
+                                                                  "time_decay_extra_dim",
+                                                                  "kda.head_dim",
+                                                                  "indexer.top_k",
+                                                                  "shortconv.l_cache"});
+constexpr std::array kSections = std::to_array<std::string_view>({"rope.dimension_sections"});
+constexpr std::array kWindowPatterns = std::to_array<std::string_view>({"attention.sliding_window_pattern"});
+constexpr std::array kClamps = std::to_array<std::string_view>({"swiglu_clamp_exp", "swiglu_clamp_shexp"});
+constexpr std::array kHyperparameterTypes = std::to_array<RequiredType>({
+    {{ValueType::boolean}, kBooleans},
+    {{ValueType::f32}, kNumbers},
+    {{ValueType::u32}, kIntegers},
+    {{ValueType::array, ValueType::i32}, kSections},
+    {{ValueType::array, ValueType::boolean}, kWindowPatterns},
+    {{ValueType::array, ValueType::f32}, kClamps},
+});
+
+constexpr std::string_view kGeneral = "general.";
+constexpr std::string_view kTemplateNames = "tokenizer.chat_templates";
+constexpr std::string_view kAdapterAlpha = "adapter.lora.alpha";
 
 constexpr std::array kGeneralTexts = std::to_array<std::string_view>({"tags", "languages", "datasets"});
-constexpr std::array kGeneralTypes =
-    std::to_array<RequiredType>({{{ValueType::array, ValueType::text}, kGeneralTexts}});
+constexpr std::array kGeneralCounts =
+    std::to_array<std::string_view>({"base_model.count", "dataset.count", "file_type", "quantization_version"});
+constexpr std::array kGeneralTypes = std::to_array<RequiredType>(
+    {{{ValueType::array, ValueType::text}, kGeneralTexts}, {{ValueType::u32}, kGeneralCounts}});
 
 constexpr std::array kTokenTexts = std::to_array<std::string_view>({"tokens", "merges"});
 constexpr std::array kTokenScores = std::to_array<std::string_view>({"scores"});
-constexpr std::array kTokenTypes = std::to_array<std::string_view>({"token_type"});
+constexpr std::array kTokenTypes = std::to_array<std::string_view>({"token_type", "suppress_tokens"});
 constexpr std::array kTokenNumbers = std::to_array<std::string_view>({"_token_id", "token_type_count"});
-constexpr std::array kTokenFlags = std::to_array<std::string_view>(
-    {"add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces"});
+constexpr std::array kTokenFlags =
+    std::to_array<std::string_view>({"add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix",
+                                     "remove_extra_whitespaces", "normalizer.lowercase", "normalizer.strip_accents"});
 constexpr std::array kVocabularyTypes = std::to_array<RequiredType>({
     {{ValueType::array, ValueType::text}, kTokenTexts},
     {{ValueType::array, ValueType::f32}, kTokenScores},
@@ -284,14 +333,24 @@ std::optional<EntryType> find_required_type(std::span<const RequiredType> rows, 
   return row == rows.end() ? std::nullopt : std::optional(row->type);
 }
 
+std::optional<EntryType> find_general_type(std::string_view name) {
+  constexpr std::string_view kSampling = kSamplingPrefix.substr(kGeneral.size());
+  if (!name.starts_with(kSampling)) return find_required_type(kGeneralTypes, name);
+  const auto* key = std::ranges::find(kSamplingKeys, name.substr(kSampling.size()), &SamplingKey::gguf);
+  if (key == kSamplingKeys.end() || key->kind == SamplingKey::Kind::text) return std::nullopt;
+  return EntryType{key->kind == SamplingKey::Kind::integer ? ValueType::i32 : ValueType::f32};
+}
+
 }  // namespace
 
-std::optional<EntryType> find_hyperparameter_type(std::string_view name) {
-  return find_required_type(kHyperparameterTypes, name);
-}
-std::optional<EntryType> find_general_type(std::string_view name) { return find_required_type(kGeneralTypes, name); }
-std::optional<EntryType> find_vocabulary_type(std::string_view name) {
-  return find_required_type(kVocabularyTypes, name);
+std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture) {
+  if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
+  if (key.starts_with(kTokenizer)) return find_required_type(kVocabularyTypes, key.substr(kTokenizer.size()));
+  if (key == kTemplateNames) return EntryType{ValueType::array, ValueType::text};
+  if (key == kAdapterAlpha) return EntryType{ValueType::f32};
+  const std::size_t dot = key.find('.');
+  if (architecture.empty() || key.substr(0, dot) != architecture || dot == std::string_view::npos) return std::nullopt;
+  return find_required_type(kHyperparameterTypes, key.substr(dot + 1));
 }
 
 }  // namespace poise::gguf

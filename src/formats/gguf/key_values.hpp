@@ -99,11 +99,9 @@ class KeyValues {
   std::set<std::string, std::less<>> keys_;
 };
 
-// Each function returns the type that llama.cpp requires for one of its metadata keys; std::nullopt for other keys.
-// `name` is the part of the key that the note describes. Source: src/llama-arch.cpp and src/llama-model.cpp of
-// llama.cpp v0.5.0, which rejects files with other types.
-std::optional<EntryType> find_hyperparameter_type(std::string_view name);  // after the architecture's name and its dot
-std::optional<EntryType> find_general_type(std::string_view name);         // after "general."
-std::optional<EntryType> find_vocabulary_type(std::string_view name);      // after "tokenizer.ggml."
+// Returns the type that llama.cpp requires for a key; std::nullopt for other keys. `architecture` is the first word of
+// the keys of hyperparameters; empty: unknown. Source: src/llama-arch.cpp, src/llama-model.cpp and src/models/ of
+// llama.cpp v0.5.0, which rejects files with other types, and gguf-py/gguf/gguf_writer.py.
+std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture);
 
 }  // namespace poise::gguf

@@ -205,8 +205,12 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   if (text != nullptr && own && !is_from_gguf(model)) {
     if (const auto number = parse_number_or_list(*text)) return out.add_value(key, *number);
   }
+  // A file's attribute keeps its type.
   const auto type = model.origin.attribute_types.find(key);
-  out.add_value(key, value, type != model.origin.attribute_types.end() ? parse_entry_type(type->second) : std::nullopt);
+  out.add_value(key, value,
+                type != model.origin.attribute_types.end() ? parse_entry_type(type->second)
+                : is_from_gguf(model)                      ? std::nullopt
+                                                           : find_key_type(key, architecture));
 }
 
 // Returns new values for the attributes with the tokens' texts and types if several tokens have the same text: repeated

@@ -130,7 +130,7 @@ TEST_F(GgufEdit, ChangesOnlyTheGivenEntries) {
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
 }
 
-// llama.cpp does not load files whose keys have another type. Source: src/llama-model.cpp, v0.5.0.
+// llama.cpp does not load files whose keys have another type. Source: src/llama-model.cpp and gguf-py, v0.5.0.
 TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppRequires) {
   store(file_of({text_entry("general.architecture", "zebra"), u32_entry("zebra.block_count", 0)}, tensors()).bytes());
   edit(path(), {.set = {{"tokenizer.ggml.add_bos_token", "false"},
@@ -140,6 +140,15 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppRequires) {
                         {"zebra.rope.scaling.type", "linear"},
                         {"zebra.rope.dimension_count", "64"},
                         {"zebra.attention.causal", "true"},
+                        {"zebra.attention.q_lora_rank", "8"},
+                        {"zebra.attention.sliding_window_pattern", "[true]"},
+                        {"zebra.rope.dimension_sections", "[2, 1]"},
+                        {"tokenizer.ggml.normalizer.lowercase", "false"},
+                        {"tokenizer.chat_templates", R"(["a"])"},
+                        {"general.sampling.top_k", "20"},
+                        {"general.sampling.temp", "0.5"},
+                        {"general.base_model.count", "1"},
+                        {"adapter.lora.alpha", "16"},
                         {"horse.context_length", "7"}},
                 .erase = {}});
   const std::vector<Entry> expected = {text_entry("general.architecture", "zebra"),
@@ -151,6 +160,15 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppRequires) {
                                        text_entry("zebra.rope.scaling.type", "linear"),
                                        u32_entry("zebra.rope.dimension_count", 64),
                                        {"zebra.attention.causal", kBool, "\x01"},
+                                       u32_entry("zebra.attention.q_lora_rank", 8),
+                                       array_entry("zebra.attention.sliding_window_pattern", kBool, {"\x01"}),
+                                       array_entry("zebra.rope.dimension_sections", kI32, {number(2, 4), number(1, 4)}),
+                                       {"tokenizer.ggml.normalizer.lowercase", kBool, std::string(1, '\0')},
+                                       array_entry("tokenizer.chat_templates", kText, {text("a")}),
+                                       {"general.sampling.top_k", kI32, number(20, 4)},
+                                       f32_entry("general.sampling.temp", 0.5F),
+                                       u32_entry("general.base_model.count", 1),
+                                       f32_entry("adapter.lora.alpha", 16),
                                        text_entry("horse.context_length", "7")};
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
   EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("a number of type u32"));
@@ -276,6 +294,29 @@ TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
             "this is part 2 of 2, and programs read attributes only from part 1: edit m-00001-of-00002.gguf");
   EXPECT_EQ(support::contents(second), before);
   edit(first, {.set = {{"general.name", "new"}}, .erase = {}});
+  EXPECT_EQ(*open(first).attributes.find("general.name"), Value("new"));
+}
+
+// The other parts are found by the name of the first one.
+TEST_F(GgufEdit, RefusesACopyOfAPart) {
+  const support::TemporaryDirectory directory;
+  for (const std::uint64_t part : {0, 1}) {
+    support::put(directory / ("m-0000" + std::to_string(part + 1) + "-of-00002.gguf"),
+                 file_of({text_entry("general.name", "old"),
+                          {"split.no", kU16, number(part, 2)},
+                          {"split.count", kU16, number(2, 2)}},
+                         part == 0 ? std::vector<TensorEntry>() : tensors())
+                     .bytes());
+  }
+  const auto first = directory / "m-00001-of-00002.gguf";
+  const AttributeChanges changes = {.set = {{"general.name", "new"}}, .erase = {}};
+  for (const char* name : {"copy.gguf", "n-00001-of-00002.gguf"}) {
+    const Error error = support::error_of([&] { edit_copy(first, directory / name, changes); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    EXPECT_THAT(error.message(), HasSubstr("Poise could not open the edited file: "));
+    EXPECT_FALSE(std::filesystem::exists(directory / name));
+  }
+  edit_copy(first, {}, changes);
   EXPECT_EQ(*open(first).attributes.find("general.name"), Value("new"));
 }
 
