@@ -101,14 +101,18 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   return escaped;
 }
 
-// Adds a loss unless there is a token for each byte.
+// Adds a loss unless each byte has a token: <0x41>, or the byte itself as text.
 void report_missing_bytes(FormBuilder& builder) {
-  const auto is_byte = [](const std::string& token) {
-    return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
-  };
-  if (std::ranges::count_if(builder.gguf.tokens, is_byte) < 256)
+  std::array<bool, 256> found{};
+  for (const std::string& token : builder.gguf.tokens) {
+    if (token.size() == 1) found[static_cast<unsigned char>(token.front())] = true;
+    if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) continue;
+    std::uint8_t byte = 0;
+    if (std::from_chars(token.data() + 3, token.data() + 5, byte, 16).ptr == token.data() + 5) found[byte] = true;
+  }
+  if (std::ranges::find(found, false) != found.end())
     builder.add_loss(
-        "llama.cpp ends with an error at a character without a token, because the vocabulary has no tokens for bytes");
+        "llama.cpp ends with an error at a character without a token, because the vocabulary lacks tokens for bytes");
 }
 
 }  // namespace
