@@ -137,12 +137,14 @@ class ZstdBlob final : public Blob {
     if (size == 0) Decoder(place_).require_end(0);  // checks the frame here, since an empty blob is never read
   }
   // Calls `size` when the size is needed, until a call succeeds.
-  ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
+  ZstdBlob(StoredRange place, std::function<std::uint64_t()> size)
+      : place_(std::move(place)), size_(std::move(size)), is_size_stated_(false) {}
 
   std::uint64_t size() const override {
     std::call_once(size_known_, [this] { known_size_ = size_(); });
     return known_size_;
   }
+  bool is_size_stated() const { return is_size_stated_; }
   bool seekable() const override { return false; }
   std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
@@ -161,6 +163,7 @@ class ZstdBlob final : public Blob {
  private:
   StoredRange place_;
   std::function<std::uint64_t()> size_;
+  bool is_size_stated_ = true;
   mutable std::once_flag size_known_;
   mutable std::uint64_t known_size_ = 0;
   mutable std::mutex last_mutex_;
@@ -223,6 +226,11 @@ BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) {
 
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
   return std::make_shared<ZstdBlob>(std::move(place), [size = std::move(size), limit] { return size->get(limit); });
+}
+
+std::optional<std::uint64_t> find_stated_size(const Blob& blob) {
+  const auto* const compressed = dynamic_cast<const ZstdBlob*>(&blob);
+  return compressed == nullptr || compressed->is_size_stated() ? std::optional(blob.size()) : std::nullopt;
 }
 
 void require_zstd_level(int level) {
