@@ -410,7 +410,7 @@ class EntryParser {
       object.layout = parse_type_name(in_);
     } else if (key == "checksum") {
       data.digest = parse_type_name(in_);
-    } else if (key == "data_endianness") {
+    } else if (key == kByteOrder) {
       const std::string_view order = in_.read_text();
       if (order != "little" && order != "big")
         in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
