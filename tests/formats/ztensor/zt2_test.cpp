@@ -239,6 +239,24 @@ TEST(Zt2, TheContentDigestIgnoresDigestsOfOtherAlgorithms) {
   EXPECT_EQ(ztensor::compute_content_digest2(other), expected);
 }
 
+// The content digest has the digests of the manifest, also for u64 indices, which need no conversion.
+TEST(Zt2, TheContentDigestHasTheDigestsOfIndices) {
+  File2 file;
+  file.blobs = {{65536, elements<std::uint64_t>({0, 2})}, {131072, elements<float>({1, 2})}};
+  file.manifest_offset = 196608;
+  const auto with = [&](const std::string& indices) {
+    const std::string values = text("sha256:" + std::string(64, '1'));
+    file.manifest =
+        manifest({{text("c"), object({3}, "zt.sparse_coo/1",
+                                     {{text("coords"), part("u64", 65536, 16, {{text("digest"), indices}})},
+                                      {text("values"), part("f32", 131072, 8, {{text("digest"), values}})}})}});
+    return ztensor::compute_content_digest2(read(file.bytes()));
+  };
+  const std::string digest = with(text("sha256:" + std::string(64, '2')));
+  EXPECT_TRUE(digest.starts_with("sha256:")) << digest;
+  EXPECT_NE(digest, with(text("sha256:" + std::string(64, '3'))));
+}
+
 TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   Model model;
   std::string data(5'000'001, '\0');
