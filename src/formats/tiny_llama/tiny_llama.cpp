@@ -309,6 +309,8 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   losses.note_vocabulary(model, "programs take it from vocab.txt and merges.txt");
   losses.note_other_config_keys(model);
   losses.note_if(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
+  const std::string tensors = describe_tensor_attributes(model);
+  losses.note_if(!tensors.empty(), tensors);
   return losses.release_sentences();
 }
 
