@@ -23,6 +23,7 @@ constexpr int kMaxWindowLog = 27;                      // 128 MiB, which libzstd
 constexpr std::uint64_t kMinBlockBytes = 4;            // header and RLE byte: the smallest block that has content
 constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // a block decodes to at most 128 KiB (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
+constexpr int kLeastLargeLevel = 20;               // from this level on, windows have 32 MiB and more
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
 // Decodes frames from front to back.
@@ -245,6 +246,7 @@ struct ZstdCompressor::Context {
   };
   std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
   std::vector<std::byte> output = std::vector<std::byte>(ZSTD_CStreamOutSize());
+  int level = 0;
 
   void set_parameter(ZSTD_cParameter parameter, int value) const {
     check_result(ZSTD_CCtx_setParameter(zstd.get(), parameter, value));
@@ -272,6 +274,7 @@ struct ZstdCompressor::Context {
 ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()) {
   if (!context_->zstd) throw std::bad_alloc();
   require_zstd_level(level);
+  context_->level = level;
   context_->set_parameter(ZSTD_c_compressionLevel, level);
   context_->set_parameter(ZSTD_c_contentSizeFlag, 0);
 }
@@ -284,6 +287,9 @@ ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t
   Context::check_result(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   context.set_parameter(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
+  // Without the size, these levels take hundreds of MB for the smallest frame. At other levels, the size would change
+  // the bytes that earlier versions of Poise wrote.
+  if (context.level >= kLeastLargeLevel) Context::check_result(ZSTD_CCtx_setPledgedSrcSize(context.zstd.get(), size));
 }
 
 void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) {
