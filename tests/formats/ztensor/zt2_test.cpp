@@ -350,6 +350,26 @@ TEST(Zt2, OnlyIdenticalBytesAreShared) {
   EXPECT_EQ(reread.find("a")->parts[0].blob->stored()->offset, reread.find("c")->parts[0].blob->stored()->offset);
 }
 
+TEST(Zt2, ManyPartsOfOneBeginningAreShared) {
+  Model model;
+  const auto add = [&](const std::string& name, std::size_t last) {
+    std::string data(200'000, 'x');
+    data.back() = static_cast<char>(last);
+    model.add(dense(name, {200'000}, DType::u8, data));
+  };
+  constexpr std::size_t kDifferent = 7;
+  for (std::size_t i = 0; i < kDifferent; ++i) add(fmt::format("a{}", i), i);
+  for (std::size_t i = 0; i < kDifferent; ++i) add(fmt::format("b{}", i), i);
+  const Model reread = read(written(model));
+  for (std::size_t i = 0; i < kDifferent; ++i) {
+    const auto place_of = [&](std::string_view prefix) {
+      return reread.find(fmt::format("{}{}", prefix, i))->parts[0].blob->stored()->offset;
+    };
+    EXPECT_EQ(place_of("a"), place_of("b")) << i;
+    EXPECT_EQ(bytes_of(reread, fmt::format("b{}", i)), bytes_of(model, fmt::format("b{}", i)));
+  }
+}
+
 TEST(Zt2, RefusesWhatItCannotHold) {
   const auto refusal = [](Tensor tensor) {
     Model model;
