@@ -395,11 +395,26 @@ TEST(Zt2, RefusesWhatItCannotHold) {
   strange.layout = TensorLayout::other("zt.sparse_coo/1");  // a known layout, so its parts are checked
   EXPECT_THAT(refusal(strange),
               HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
-  Value deep = 1;
-  for (int i = 0; i < 40; ++i) deep = Value::Array{deep};
-  Tensor nested = dense("t", {1}, DType::u8, "x");
-  nested.attributes.set("deep", deep);
-  EXPECT_THAT(refusal(nested), HasSubstr("nests too deep"));
+}
+
+// A manifest has 32 levels: a tensor's attribute begins at the fifth, one of the model at the third.
+TEST(Zt2, AttributesNestAsDeepAsTheManifestAllows) {
+  const auto nest = [](int levels) {
+    Value deep = Value::Array{};
+    for (int i = 1; i < levels; ++i) deep = Value::Array{deep};
+    return deep;
+  };
+  const auto refusal = [&](int model_levels, int tensor_levels) {
+    Model model;
+    model.attributes.set("deep", nest(model_levels));
+    Tensor nested = dense("t", {1}, DType::u8, "x");
+    nested.attributes.set("deep", nest(tensor_levels));
+    model.add(std::move(nested));
+    return support::message_of([&] { read(written(model)); });
+  };
+  EXPECT_EQ(refusal(30, 28), "");
+  EXPECT_THAT(refusal(31, 28), HasSubstr("nests too deep, expected at most 30 levels"));
+  EXPECT_THAT(refusal(30, 29), HasSubstr("nests too deep, expected at most 28 levels"));
 }
 
 TEST(Zt2, AttributesOfEveryKindSurvive) {
