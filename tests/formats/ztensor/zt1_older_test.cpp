@@ -250,7 +250,7 @@ TEST(Ztensor, ScalesThatAreNotNumbersAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Affine affine : {Affine{.delta = nan}, Affine{.delta = -1}, Affine{.delta = 1, .min = -infinity, .max = 1},
-                              Affine{.delta = 1, .max = infinity}}) {
+                              Affine{.delta = 1, .max = infinity}, Affine{.delta = 1, .min = 1, .max = -1}}) {
     Model model;
     Tensor tensor = make_dense("q", {2}, DType::qint8, make_memory_blob(std::vector<std::byte>(2), "q"));
     tensor.layout = make_affine(affine);

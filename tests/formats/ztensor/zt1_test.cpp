@@ -501,6 +501,7 @@ TEST(Zt1, BrokenManifestsAreRefused) {
       HasSubstr("overflows"));
   EXPECT_THAT(refusal("ZTEN1000" + std::string(100, '\0')), HasSubstr("footer magic"));
   EXPECT_THAT(refusal("ZTEN1000"), HasSubstr("footer magic"));
+  EXPECT_THAT(refusal("ZTEN1000ZTEN1000"), HasSubstr("the file is cut off: it needs at least 25 bytes, has 16"));
   const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
   EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(manifest.size() + 1) + "ZTEN1000"), HasSubstr("manifest size"));
   EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(UINT64_MAX) + "ZTEN1000"),
