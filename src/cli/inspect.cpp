@@ -69,7 +69,11 @@ void print_tensors(const Model& model, bool names_in_file) {
         } else {
           row[3] += '-';
         }
-        append_grouped(row[4], count_bytes(tensor));
+        if (are_bytes_known(tensor)) {
+          append_grouped(row[4], count_bytes(tensor));
+        } else {
+          row[4] += '?';
+        }
       });
 }
 
@@ -81,8 +85,9 @@ void print_summary(const Model& model) {
     Totals totals;
 
     std::vector<std::string> make_row() const {
+      const bool has_size = totals.are_bytes_known && totals.bytes;
       return {make_printable(type), group_digits(totals.tensors), group_digits(totals.elements),
-              group_digits(totals.bytes), totals.bytes ? format_bytes(*totals.bytes) : ""};
+              totals.are_bytes_known ? group_digits(totals.bytes) : "?", has_size ? format_bytes(*totals.bytes) : ""};
     }
   };
   std::vector<Sum> sums;

@@ -63,7 +63,7 @@ class InspectionJson {
     out_->begin_object();
     out_->write_member("tensors", totals.tensors);
     out_->write_member("elements", make_number_or_null(totals.elements));
-    out_->write_member("bytes", make_number_or_null(totals.bytes));
+    out_->write_member("bytes", make_number_or_null(totals.are_bytes_known ? totals.bytes : std::nullopt));
     out_->end_object();
     out_->end_object();
     out_.finish();
@@ -86,7 +86,7 @@ class InspectionJson {
     out_->write_member("layout", tensor.layout.name());
     out_->write_member("attributes", describe_attributes(tensor));
     out_->write_member("type", describe_stored_type(tensor));
-    out_->write_member("bytes", make_number_or_null(count_bytes(tensor)));
+    out_->write_member("bytes", make_number_or_null(are_bytes_known(tensor) ? count_bytes(tensor) : std::nullopt));
     out_->write_member("elements", tensor.elements());
     out_.write_list("parts", tensor.parts, [this](const Part& part) { write(part); });
     out_->end_object();

@@ -1,6 +1,7 @@
 // Shows the progress of long calls on standard error.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,9 @@
 #include <poise/value.hpp>
 
 #include "bytes/checked.hpp"
+#include "pack/zstd.hpp"
 #include "syntax/json_writer.hpp"
+#include "tensor/group_scheme.hpp"
 
 namespace poise::cli {
 
@@ -43,23 +46,35 @@ using Total = std::optional<std::uint64_t>;
 
 inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
 
-// Returns the number of decoded bytes of all parts.
+// Returns the number of decoded bytes of a part; std::nullopt if headers do not show it. Decodes nothing.
+inline std::optional<std::uint64_t> count_bytes(const Tensor& tensor, const Part& part) {
+  const auto stated = find_stated_size(*part.blob);
+  return stated ? stated : find_group_part_bytes(tensor, part);
+}
+
+// Returns the number of decoded bytes of all parts whose number headers show.
 inline Total count_bytes(const Tensor& tensor) {
   Total sum = 0;
-  for (const Part& part : tensor.parts) sum = add_totals(sum, part.blob->size());
+  for (const Part& part : tensor.parts) sum = add_totals(sum, count_bytes(tensor, part).value_or(0));
   return sum;
+}
+
+inline bool are_bytes_known(const Tensor& tensor) {
+  return std::ranges::all_of(tensor.parts, [&](const Part& part) { return bool(count_bytes(tensor, part)); });
 }
 
 struct Totals {
   std::size_t tensors = 0;
   Total elements = 0;
   Total bytes = 0;
+  bool are_bytes_known = true;  // headers show all bytes
 
-  void add(const Tensor& tensor) { add({1, tensor.elements(), count_bytes(tensor)}); }
+  void add(const Tensor& tensor) { add({1, tensor.elements(), count_bytes(tensor), cli::are_bytes_known(tensor)}); }
   void add(const Totals& others) {
     tensors += others.tensors;
     elements = add_totals(elements, others.elements);
     bytes = add_totals(bytes, others.bytes);
+    are_bytes_known = are_bytes_known && others.are_bytes_known;
   }
 };
 

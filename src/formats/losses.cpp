@@ -51,12 +51,16 @@ std::vector<std::string> list_lost_metadata(const Model& model) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : model.attributes) keys.push_back(key);
   if (!keys.empty()) lost.push_back(fmt::format("attributes ({})", list_names(keys)));
+  if (std::string tensors = describe_tensor_attributes(model); !tensors.empty()) lost.push_back(std::move(tensors));
+  return lost;
+}
+
+std::string describe_tensor_attributes(const Model& model) {
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.emplace_back(tensor.name);
   }
-  if (!tensors.empty()) lost.push_back(fmt::format("the attributes of tensors ({})", list_names(tensors)));
-  return lost;
+  return tensors.empty() ? std::string() : fmt::format("the attributes of tensors ({})", list_names(tensors));
 }
 
 std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format) {

@@ -46,6 +46,9 @@ std::vector<std::string> list_metadata_losses(const Model& model, std::string_vi
 // Returns the same losses without "<format> cannot hold": "the card".
 std::vector<std::string> list_lost_metadata(const Model& model);
 
+// Returns "the attributes of tensors (a, b)" if tensors have any; else an empty text.
+std::string describe_tensor_attributes(const Model& model);
+
 // Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> list_lost_card_fields(const Card& card);
 

@@ -190,10 +190,10 @@ std::string describe_text_loss(const Attributes& attributes, std::string_view fo
 }
 
 std::string describe_json_texts(const Attributes& attributes, const std::vector<std::string>& names) {
+  const std::set<std::string_view> named(names.begin(), names.end());  // Attributes::find() would be linear
   std::vector<std::string> beyond;
-  for (const std::string& name : names) {
-    if (const Value* value = attributes.find(name); value != nullptr && find_number_beyond_json(*value))
-      beyond.push_back(name);
+  for (const auto& [key, value] : attributes) {
+    if (named.contains(key) && find_number_beyond_json(value)) beyond.push_back(key);
   }
   return fmt::format("{} {} JSON text{}", fmt::join(names, ", "), names.size() == 1 ? "becomes" : "become",
                      beyond.empty() ? std::string()

@@ -11,6 +11,7 @@
 #include <poise/error.hpp>
 
 #include "pack/digest.hpp"
+#include "pack/zstd.hpp"
 
 namespace poise {
 
@@ -33,7 +34,8 @@ std::string digest_headers(const Model& model) {
     hasher->update(std::as_bytes(std::span("\n", 1)));
   };
   for (const Tensor& tensor : model.tensors()) {
-    for (const Part& part : tensor.parts) add(fmt::format("{} {}", describe_part(tensor, part), part.blob->size()));
+    for (const Part& part : tensor.parts)
+      add(fmt::format("{} {}", describe_part(tensor, part), find_stated_size(*part.blob).value_or(0)));
   }
   add(to_json(whole_config(model)));
   add(to_json(model.attributes));

@@ -132,15 +132,21 @@ std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   return std::string(part.shown_type());
 }
 
+// Returns the parts in the order of their roles, because formats order parts differently.
+std::vector<const Part*> list_by_role(const Tensor& tensor) {
+  std::vector<const Part*> parts;
+  for (const Part& part : tensor.parts) parts.push_back(&part);
+  std::ranges::sort(parts, {}, &Part::role);
+  return parts;
+}
+
 // Returns a text such as "quantized_group f16+i32 [8, 64]": layout, types of the parts, which `type_of` spells, and
 // shape.
 template <typename TypeOf>
 std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
-  std::vector<const Part*> parts;
-  for (const Part& part : tensor.parts) parts.push_back(&part);
-  std::ranges::sort(parts, {}, &Part::role);  // formats order parts differently
   std::string types;
-  for (const Part* part : parts) types += fmt::format("{}{}", types.empty() ? "" : "+", type_of(tensor, *part));
+  for (const Part* part : list_by_role(tensor))
+    types += fmt::format("{}{}", types.empty() ? "" : "+", type_of(tensor, *part));
   const std::string_view layout = tensor.layout == Layout::dense ? "" : tensor.layout.name();
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
@@ -166,11 +172,10 @@ std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor&
 // Returns true if all parts are equal. Ignores the part with the role `but`.
 bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
-  return std::ranges::all_of(a.parts, [&](const Part& part) {
-    if (part.role == but) return true;
-    const Part* other = b.part(part.role);
-    return other != nullptr && find_type_meaning(b, *other) == find_type_meaning(a, part) &&
-           have_same_bytes(*part.blob, *other->blob);
+  return std::ranges::equal(list_by_role(a), list_by_role(b), [&](const Part* part, const Part* other) {
+    if (part->role != other->role) return false;
+    return part->role == but ||
+           (find_type_meaning(b, *other) == find_type_meaning(a, *part) && have_same_bytes(*part->blob, *other->blob));
   });
 }
 

@@ -150,21 +150,38 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// Throws bad_argument if the copy would refer to other files of the model from another directory than theirs. `output`
-// is empty for a stream, which is in no directory.
-void require_same_directory(const Opened& opened, const std::filesystem::path& output) {
+// Throws bad_argument if the copy would not find other files of the model: because it is in another directory, or
+// because its name is part of their names. `output` is empty for a stream, which is in no directory.
+void require_other_files(const ReadyEdit& ready, const std::filesystem::path& output) {
+  const Opened& opened = ready.opened;
   const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
   };
-  if (!output.empty() && find_folder(opened.input.path) == find_folder(output)) return;
-  for (const Tensor& tensor : opened.model.tensors()) {
+  const bool is_same_folder = !output.empty() && find_folder(opened.input.path) == find_folder(output);
+  std::optional<Model> copy;  // as readers of the copy will see the model
+  for (std::size_t i = 0; i < opened.model.size(); ++i) {
+    const Tensor& tensor = opened.model.tensors()[i];
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
       if (!at || at->source->name() == opened.input.source->name()) continue;
+      if (!is_same_folder) {
+        throw Error(ErrorKind::bad_argument,
+                    fmt::format("tensor {} is in {}: write the copy to the directory of that file", tensor.name,
+                                at->source->name()),
+                    output.string());
+      }
+      if (!copy) copy = read_edited(*opened.format, {output, ready.prepared->make_edited_source()});
+      const Tensor* const copied = copy->find(tensor.name);
+      const Part* const same = copied == nullptr ? nullptr : copied->part(part.role);
+      const auto found = same == nullptr ? std::nullopt : same->blob->stored();
+      if (found && std::filesystem::path(found->source->name()).filename() ==
+                       std::filesystem::path(at->source->name()).filename())
+        continue;
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("tensor {} is in {}: write the copy to the directory of that file", tensor.name,
-                              at->source->name()),
+                  fmt::format("tensor {} is in {}, which a copy of another name would not find: edit the file itself, "
+                              "or convert it to a single file first",
+                              tensor.name, at->source->name()),
                   output.string());
     }
   }
@@ -174,7 +191,7 @@ EditReport write_copy(const std::filesystem::path& path, Destination destination
                       bool overwrite, std::vector<std::filesystem::path> inputs) {
   const ReadyEdit ready = prepare_edit(path, changes);
   destination.require_possible(*ready.opened.format, overwrite, inputs, changes.dry_run);
-  require_same_directory(ready.opened, destination.path());
+  require_other_files(ready, destination.path());
   const SourcePtr edited = ready.prepared->make_edited_source();
   // The other files of a split model are found by the name of this one.
   if (destination.path() != path && ready.opened.model.origin.files.size() > 1)

@@ -26,7 +26,7 @@ struct CheckedIndices {
       : layout(tensor.layout), rules(get_sparse_rules(tensor)), shape(tensor.shape) {
     for (const Part& part : tensor.parts) {
       roles.push_back(part.role);
-      sizes.emplace_back(part.dtype, part.blob->size());
+      sizes.emplace_back(part.dtype, get_size_or_zero(*part.blob));
       if (part.role != "values") indices.emplace_back(part);
     }
   }
@@ -52,7 +52,7 @@ SameBefore find_first_equal_part(const std::vector<PartRef>& parts, Key (*key)(c
 
 }  // namespace
 
-DigestedBytes::DigestedBytes(const Part& part) : size(part.blob->size()) {
+DigestedBytes::DigestedBytes(const Part& part) : size(get_size_or_zero(*part.blob)) {
   if (part.digest) {
     digest = part.digest->text;
     over_stored = part.digest->over_stored;

@@ -129,7 +129,8 @@ class ModelCheck {
       if (!same_part_[i]) own_.push_back(i);
     }
     add_files(model, io);
-    for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes_.emplace_back(parts_[i].part->blob->size()));
+    for (const std::size_t i : own_)
+      bytes_ = saturating_add(bytes_, sizes_.emplace_back(get_size_or_zero(*parts_[i].part->blob)));
     for (const FileItem& file : files_) sizes_.push_back(file.all->size());
     read_ = choose_own_items(sizes_);
     std::uint64_t bytes_read = 0;
@@ -144,7 +145,10 @@ class ModelCheck {
       if (same_part_[i]) copy_part_result(i, *same_part_[i]);
     }
     std::vector<std::uint64_t> sizes;
-    for (const TensorItem& item : tensors_) sizes.push_back(item.tensor->size_bytes());
+    for (const TensorItem& item : tensors_) {
+      std::uint64_t& size = sizes.emplace_back(0);
+      for (const Part& part : item.tensor->parts) size = saturating_add(size, get_size_or_zero(*part.blob));
+    }
     const std::vector<std::size_t> checked = choose_own_items(sizes);
     oneapi::tbb::parallel_for(std::size_t{0}, checked.size(), [&](std::size_t i) {
       if (!same_indices_[checked[i]]) check(tensors_[checked[i]]);

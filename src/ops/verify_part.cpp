@@ -23,6 +23,15 @@ Finding make_finding(const Error& error, std::string_view where) {
           error.path(), error.offset()};
 }
 
+std::uint64_t get_size_or_zero(const Blob& blob) {
+  try {
+    return blob.size();
+  } catch (const Error& error) {
+    if (!is_about_the_part(error)) throw;
+    return 0;
+  }
+}
+
 Visit PartCheck::make_visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
                             bool wants_sha256) {
   auto check = std::make_unique<PartCheck>(tensor, part, outcome, std::move(advance));

@@ -52,6 +52,9 @@ bool is_about_the_part(const Error& error);
 // Returns the error as a finding; `where` goes before its message.
 Finding make_finding(const Error& error, std::string_view where = {});
 
+// Returns the number of a blob's decoded bytes; 0 if it cannot be decoded, which reading it reports.
+std::uint64_t get_size_or_zero(const Blob& blob);
+
 struct PartOutcome {
   bool checked_digest = false;
   std::string sha256 = {};  // the hash of the decoded bytes; empty if it was not computed

@@ -23,6 +23,7 @@ constexpr int kMaxWindowLog = 27;                      // 128 MiB, which libzstd
 constexpr std::uint64_t kMinBlockBytes = 4;            // header and RLE byte: the smallest block that has content
 constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // a block decodes to at most 128 KiB (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
+constexpr int kLeastLargeLevel = 20;               // from this level on, windows have 32 MiB and more
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
 // Decodes frames from front to back.
@@ -137,12 +138,14 @@ class ZstdBlob final : public Blob {
     if (size == 0) Decoder(place_).require_end(0);  // checks the frame here, since an empty blob is never read
   }
   // Calls `size` when the size is needed, until a call succeeds.
-  ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
+  ZstdBlob(StoredRange place, std::function<std::uint64_t()> size)
+      : place_(std::move(place)), size_(std::move(size)), is_size_stated_(false) {}
 
   std::uint64_t size() const override {
     std::call_once(size_known_, [this] { known_size_ = size_(); });
     return known_size_;
   }
+  bool is_size_stated() const { return is_size_stated_; }
   bool seekable() const override { return false; }
   std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
@@ -161,6 +164,7 @@ class ZstdBlob final : public Blob {
  private:
   StoredRange place_;
   std::function<std::uint64_t()> size_;
+  bool is_size_stated_ = true;
   mutable std::once_flag size_known_;
   mutable std::uint64_t known_size_ = 0;
   mutable std::mutex last_mutex_;
@@ -225,6 +229,11 @@ BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, s
   return std::make_shared<ZstdBlob>(std::move(place), [size = std::move(size), limit] { return size->get(limit); });
 }
 
+std::optional<std::uint64_t> find_stated_size(const Blob& blob) {
+  const auto* const compressed = dynamic_cast<const ZstdBlob*>(&blob);
+  return compressed == nullptr || compressed->is_size_stated() ? std::optional(blob.size()) : std::nullopt;
+}
+
 void require_zstd_level(int level) {
   if (level < 1 || level > ZSTD_maxCLevel()) {
     throw Error(ErrorKind::bad_argument, fmt::format("zstd has the levels 1 to {}, not {}", ZSTD_maxCLevel(), level));
@@ -237,6 +246,7 @@ struct ZstdCompressor::Context {
   };
   std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
   std::vector<std::byte> output = std::vector<std::byte>(ZSTD_CStreamOutSize());
+  int level = 0;
 
   void set_parameter(ZSTD_cParameter parameter, int value) const {
     check_result(ZSTD_CCtx_setParameter(zstd.get(), parameter, value));
@@ -264,6 +274,7 @@ struct ZstdCompressor::Context {
 ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()) {
   if (!context_->zstd) throw std::bad_alloc();
   require_zstd_level(level);
+  context_->level = level;
   context_->set_parameter(ZSTD_c_compressionLevel, level);
   context_->set_parameter(ZSTD_c_contentSizeFlag, 0);
 }
@@ -276,6 +287,9 @@ ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t
   Context::check_result(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   context.set_parameter(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
+  // Without the size, these levels take hundreds of MB for the smallest frame. At other levels, the size would change
+  // the bytes that earlier versions of Poise wrote.
+  if (context.level >= kLeastLargeLevel) Context::check_result(ZSTD_CCtx_setPledgedSrcSize(context.zstd.get(), size));
 }
 
 void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) {

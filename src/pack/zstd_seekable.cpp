@@ -186,7 +186,9 @@ class FrameCache {
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
-    if (size == 0) get_table();  // checks the table here, since an empty blob is never read
+    if (size > 0) return;
+    // An empty blob is never read, so its frames are checked here.
+    for (std::size_t i = 0; i < get_table().frames().size(); ++i) decode(i, {});
   }
   ~SeekableBlob() override { FrameCache::shared().drop_frames(name_); }
 
@@ -301,6 +303,8 @@ class FrameStream final : public BlobStream {
       position_ += count;
       out = out.subspan(count);
     }
+    if (position_ == content_.size() && next_ < frames_.size() && frames_[next_].content == 0)
+      blob_.decode(next_++, {});  // checks a last frame without content
     return wanted - out.size();
   }
 

@@ -188,7 +188,6 @@ void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
 
 inline Head Cursor::read_head() {
   const std::uint64_t begin = position();
-  if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
   Head item = decode_head();
   while (item.kind() == HeadKind::tag) item = decode_head();
   if (item.kind() == HeadKind::end) fail("CBOR: a break where an item is expected", begin);
@@ -217,6 +216,10 @@ inline std::uint64_t Cursor::check_count(const Head& item, std::uint64_t least_b
          position());
   }
   return item.argument();
+}
+
+inline void Cursor::require_depth() const {
+  if (depth_ == max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), position());
 }
 
 inline KeySet* Cursor::open_key_set(Keys keys) {
@@ -260,10 +263,28 @@ Attributes Cursor::read_attributes() {
   return std::move(map).take<Attributes>();
 }
 
+std::byte Cursor::peek_first_byte() {
+  constexpr std::byte kNone{0xff};  // the break, with which no item begins
+  const std::size_t begin = at_;
+  const auto get_byte = [&] { return at_ < bytes_.size() ? bytes_[at_] : kNone; };
+  while (rules_ == Rules::lenient && kMajorTypes[std::to_integer<unsigned>(get_byte()) >> 5U] == HeadKind::tag)
+    decode_head();
+  const std::byte first = get_byte();
+  at_ = begin;
+  return first;
+}
+
 bool Cursor::skip_null() {
-  if (at_ == bytes_.size() || bytes_[at_] != std::byte{0xf6}) return false;
+  constexpr std::byte kNull{0xf6};
+  constexpr std::byte kUndefined{0xf7};
+  const std::byte first = peek_first_byte();
+  if (first != kNull && (first != kUndefined || rules_ == Rules::deterministic)) return false;
   read_head();
   return true;
+}
+
+bool Cursor::is_at_array() {
+  return kMajorTypes[std::to_integer<unsigned>(peek_first_byte()) >> 5U] == HeadKind::array;
 }
 
 Value Cursor::convert_to_value(const Head& item) {
@@ -331,7 +352,7 @@ void Cursor::require_end() const {
 
 Array::Array(Cursor& in, const Head& item)
     : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.check_count(item, 1)) {
-  // There is one frame beyond the allowed depth, for a container without items: read_head() refuses items in it.
+  in_.require_depth();
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
 
@@ -347,6 +368,7 @@ Map::Map(Cursor& in, const Head& item, Keys keys)
       indefinite_(item.indefinite()),
       left_(item.indefinite() ? 0 : in.check_count(item, 2)),
       keys_(in.open_key_set(keys)) {
+  in_.require_depth();
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 

@@ -84,8 +84,11 @@ class Cursor {
   Value read_value();
   // Returns a map whose keys are all text.
   Attributes read_attributes();
-  // Skips a null, which marks an absent optional value. Returns false if something else follows.
+  // Skips a null (lenient: or undefined), which marks an absent optional value. Returns false if something else
+  // follows.
   bool skip_null();
+  // Returns true if the next item is an array.
+  bool is_at_array();
   // Skips the next item and checks it.
   void skip();
   // Throws when bytes are left.
@@ -110,6 +113,8 @@ class Cursor {
     bool is_map = false;
   };
 
+  // Returns the first byte of the next item, after any tags; 0xff if there is none. Stays where it is.
+  std::byte peek_first_byte();
   // Reads one head, and moves past the content of a definite string.
   Head decode_head();
   // Reads a head after any tags, and checks the depth.
@@ -135,6 +140,7 @@ class Cursor {
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool skip_break();
+  void require_depth() const;       // throws if no array or map may begin here
   KeySet* open_key_set(Keys keys);  // for a map that opens; null: the map needs no set
   std::uint64_t check_count(const Head& item, std::uint64_t least_bytes_each) const;
 
@@ -147,7 +153,7 @@ class Cursor {
   ValueBudget budget_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
-  std::array<Frame, kMaxNesting + 1> frames_;
+  std::array<Frame, kMaxNesting> frames_;
   std::deque<std::string> joined_;                 // strings in pieces, and keys other than text
   std::vector<std::unique_ptr<KeySet>> key_sets_;  // the sets of the open maps, by depth
 };

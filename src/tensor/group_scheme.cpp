@@ -296,4 +296,15 @@ GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words) { return S
 
 void check_group_parts(const Tensor& tensor) { PartsCheck(tensor).run(); }
 
+std::optional<std::uint64_t> find_group_part_bytes(const Tensor& tensor, const Part& part) {
+  const GroupScheme* const scheme = get_group_scheme(tensor.layout);
+  if (scheme == nullptr || part.dtype == DType::unknown) return std::nullopt;
+  const std::uint64_t codes = tensor.elements();
+  const std::uint64_t groups = scheme->group_size == 0 ? tensor.shape[scheme->axis] : codes / scheme->group_size;
+  if (part.role == kCodes) return packed_bytes(part.dtype, codes / scheme->per_word);
+  if (part.role == "scales") return packed_bytes(part.dtype, groups);
+  if (part.role != "zeros") return std::nullopt;
+  return packed_bytes(part.dtype, scheme->zeros == GroupScheme::Zeros::packed ? groups / scheme->per_word : groups);
+}
+
 }  // namespace poise

@@ -57,6 +57,10 @@ GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 // or size. Reads no data. Requires: get_group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
+// Returns the number of decoded bytes that shape and scheme require of a part; std::nullopt if the tensor has no
+// scheme, or its scheme does not have this part.
+std::optional<std::uint64_t> find_group_part_bytes(const Tensor& tensor, const Part& part);
+
 // Makes the layout. `scheme` is std::nullopt if Poise does not know the type of a part.
 TensorLayout make_group_layout(std::optional<GroupScheme> scheme);
 // Returns the scheme of a layout; null for other layouts, and for a layout that was made without a scheme.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <poise/convert.hpp>
@@ -213,6 +214,39 @@ TEST(Edit, ListsOfZtensorStayLists) {
             }).message(),
             "tags: expected a list as JSON, such as [\"a\", \"b\"], found \"b\"");
   EXPECT_EQ(support::contents(file), before);
+}
+
+// The public library for version 1.1 reads text alone, and the attributes are between version and objects.
+TEST(Edit, Version1Point1GetsTextAfterTheVersion) {
+  const support::TemporaryDirectory directory;
+  const fs::path file = directory / "m.zt";
+  ConvertOptions options;
+  options.format = "zt1";
+  convert(source_directory() / "examples/nano-mistral", file, options);
+  edit(file, {.set = {{"count", 3}, {"tags", Value::Array{"a", 1}}, {"text", "[1]"}}, .erase = {}});
+  EXPECT_EQ(attribute_of(file, "count"), Value("3"));
+  EXPECT_EQ(attribute_of(file, "tags"), Value(R"(["a",1])"));
+  EXPECT_EQ(attribute_of(file, "text"), Value("[1]"));
+  const std::string bytes = support::contents(file);
+  const std::size_t version = bytes.rfind("gversione1.1.0jattributes");
+  EXPECT_NE(version, std::string::npos);
+  EXPECT_LT(version, bytes.rfind("gobjects"));
+}
+
+// The names of shards follow from that of the file, so a copy of another name would be without its tensors.
+TEST(Edit, ACopyThatWouldNotFindItsShardsIsRefused) {
+  const support::TemporaryDirectory directory;
+  const fs::path file = directory / "m.zt";
+  ConvertOptions options;
+  options.write.shard_size = 500'000;
+  convert(source_directory() / "examples/nano-mistral", file, options);
+  EXPECT_THAT(support::message_of([&] {
+                edit_copy(file, directory / "other.zt", {.set = {{"note", "x"}}, .erase = {}}, false);
+              }),
+              testing::HasSubstr("which a copy of another name would not find"));
+  EXPECT_FALSE(fs::exists(directory / "other.zt"));
+  edit_copy(file, {}, {.set = {{"note", "x"}}, .erase = {}}, false);
+  EXPECT_EQ(attribute_of(file, "note"), Value("x"));
 }
 
 // A dry run reports what the edit then does, or the error that it makes, and leaves every byte and every other file.

@@ -97,6 +97,34 @@ TEST(ZstdSeekable, ChecksumsOfTheTableAreThoseOfTheFrames) {
   }
 }
 
+// A frame without content is decoded, too: what its bytes are must not go unseen.
+TEST(ZstdSeekable, FramesWithoutContentAreChecked) {
+  const auto file_of = [](std::vector<std::byte> frames, std::initializer_list<std::array<unsigned, 2>> entries) {
+    const auto add = [&](std::uint32_t number) {
+      for (unsigned shift = 0; shift < 32; shift += 8) frames.push_back(static_cast<std::byte>(number >> shift));
+    };
+    add(0x184D2A5E);
+    add(static_cast<std::uint32_t>(8 * entries.size() + 9));
+    for (const auto& [stored, content] : entries) {
+      add(stored);
+      add(content);
+    }
+    add(static_cast<std::uint32_t>(entries.size()));
+    frames.push_back(std::byte{0});
+    add(0x8F92EAB1);
+    return Source::from_memory(std::move(frames), "frames");
+  };
+  const std::vector<std::byte> garbage(7, std::byte{0x55});
+  EXPECT_THROW(blob_of(file_of(garbage, {{7, 0}}), 0), Error);
+  const auto content = some_content(6);
+  const auto source = compressed(content);
+  std::vector<std::byte> frames(source->size() - (8 + 8 + 9));
+  source->read(0, frames);
+  const auto length = static_cast<unsigned>(frames.size());
+  frames.insert(frames.end(), garbage.begin(), garbage.end());
+  EXPECT_THROW(read_all(*blob_of(file_of(std::move(frames), {{length, 6}, {7, 0}}), 6)), Error);
+}
+
 TEST(ZstdSeekable, ThreadsShareFrames) {
   const auto content = some_content(2 * kFrame);
   const auto source = compressed(content);

@@ -173,6 +173,14 @@ TEST(Zstd, WhatIsCompressedDecodesAgain) {
   }
 }
 
+// At level 22, a frame of unknown size has a window of 128 MiB, and the compressor needs hundreds of MB.
+// Window_Descriptor: the upper five bits are the window's logarithm - 10.
+TEST(Zstd, HighLevelsHaveSmallWindowsForSmallContent) {
+  const auto stored = compressed(std::vector<std::byte>(1000), 22);
+  EXPECT_EQ(static_cast<int>(stored[4]), 0);
+  EXPECT_LE(static_cast<int>(stored[5]) >> 3, 7);
+}
+
 TEST(Zstd, LevelsOutsideTheRangeAreRefused) {
   EXPECT_THROW(ZstdCompressor(0), Error);
   EXPECT_THROW(ZstdCompressor(23), Error);

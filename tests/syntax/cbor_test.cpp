@@ -171,6 +171,9 @@ TEST(Cbor, CountsAndDepthAreBounded) {
   EXPECT_THAT(refusal(hex("5b ff ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("bytes left"));
   EXPECT_EQ(refusal(std::string(32, '\x81') + number(1), Rules::deterministic), "");
   EXPECT_THAT(refusal(std::string(33, '\x81') + number(1), Rules::deterministic), HasSubstr("nested deeper than 32"));
+  EXPECT_EQ(refusal(std::string(31, '\x81') + hex("80"), Rules::deterministic), "");
+  EXPECT_THAT(refusal(std::string(32, '\x81') + hex("80"), Rules::deterministic), HasSubstr("nested deeper than 32"));
+  EXPECT_THAT(refusal(std::string(32, '\x81') + hex("a0"), Rules::deterministic), HasSubstr("nested deeper than 32"));
   EXPECT_EQ(refusal(std::string(64, '\x81') + number(1), Rules::lenient), "");
   EXPECT_THAT(refusal(std::string(100000, '\x81'), Rules::lenient), HasSubstr("nested deeper than 64"));
   EXPECT_THAT(refusal(std::string(100000, '\x9f'), Rules::lenient), HasSubstr("nested deeper than 64"));

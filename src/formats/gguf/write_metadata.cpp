@@ -15,6 +15,7 @@
 #include "family/families.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/vocabulary.hpp"
+#include "formats/losses.hpp"
 #include "formats/metadata.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/gguf/form.hpp"
@@ -157,6 +158,8 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   if (!maps.empty())
     losses.push_back(
         fmt::format("gguf holds numbers, texts and arrays of these: {}", describe_json_texts(model.attributes, maps)));
+  if (const std::string tensors = describe_tensor_attributes(model); !tensors.empty())
+    losses.push_back(fmt::format("gguf cannot hold {}", tensors));
   return losses;
 }
 

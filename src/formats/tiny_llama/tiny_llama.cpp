@@ -314,6 +314,8 @@ std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   losses.note_if(config.initializer_range != usual.initializer_range,
                  fmt::format("initializer_range ({})", config.initializer_range));
   losses.note_if(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
+  const std::string tensors = describe_tensor_attributes(model);
+  losses.note_if(!tensors.empty(), tensors);
   return losses.release_sentences();
 }
 

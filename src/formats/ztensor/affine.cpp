@@ -30,6 +30,8 @@ Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
   const Affine affine{read_finite_number(tensor, map, "delta"), read_finite_number(tensor, map, "min"),
                       read_finite_number(tensor, map, "max"), packed};
   if (affine.delta < 0) fail_affine(tensor, fmt::format("delta: expected 0 or more, found {}", affine.delta));
+  if (affine.min > affine.max)
+    fail_affine(tensor, fmt::format("min: expected at most max ({}), found {}", affine.max, affine.min));
   return affine;
 }
 

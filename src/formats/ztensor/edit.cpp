@@ -28,9 +28,6 @@ namespace {
 constexpr std::string_view kAttributes = "attributes";
 constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
-// Returns true for the head of a list. The first byte of a CBOR item has its major type in the upper three bits.
-bool is_list_head(std::byte first) { return (first >> 5) == std::byte{4}; }
-
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
 // Edits the encoded entries of a map: unchanged entries keep their bytes. Requires: keys and appended entries outlive
@@ -41,8 +38,16 @@ class EncodedMap {
 
   bool empty() const { return entries_.empty(); }
 
+  std::size_t size() const { return entries_.size(); }
+
   // Appends an encoded entry. `key` is empty if the key is not text.
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
+
+  // Inserts an entry before the one with this index. Requires: there is none with that key.
+  void insert(std::size_t index, std::string_view key, const std::string& encoded_value) {
+    entries_.insert(entries_.begin() + static_cast<std::ptrdiff_t>(index),
+                    {key, made_.emplace_back(cbor::encode(key) + encoded_value)});
+  }
 
   // Replaces the entry with that key, or inserts it in order. Returns true if it is new.
   bool set(std::string_view key, const std::string& encoded_value) {
@@ -82,22 +87,30 @@ class EncodedMap {
   std::deque<std::string> made_;  // the bytes of the entries that were set
 };
 
+// Says which keys of the file have lists, and whether it should have texts only, for the public ztensor library.
+struct OldAttributes {
+  std::set<std::string, std::less<>> lists;
+  bool texts_only = false;
+};
+
 // Returns the value to store. Throws bad_argument for a text that replaces a list, unless it is JSON of a list.
-Value convert_value(const std::string& key, const Value& given, bool is_list) {
+Value convert_value(const std::string& key, const Value& given, const OldAttributes& old) {
+  const bool is_list = old.lists.contains(key);
   const auto* text = given.get_if<std::string>();
-  if (text == nullptr || !is_list) return given;
+  if (text == nullptr) return old.texts_only && !is_list ? Value(make_json_text(given)) : given;
+  if (!is_list) return given;
   if (auto list = parse_json_list(*text)) return *std::move(list);
   refuse(fmt::format("{}: expected a list as JSON, such as [\"a\", \"b\"], found \"{}\"", key,
                      shorten(*text, kMostShown)));
 }
 
-// Applies the changes, and returns the new keys. `lists` holds the keys whose values are lists.
-std::vector<std::string> apply_to_map(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
+// Applies the changes, and returns the new keys.
+std::vector<std::string> apply_to_map(EncodedMap& attributes, const OldAttributes& old,
                                       const AttributeChanges& changes) {
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos)
       refuse(fmt::format("an attribute's name: expected 1 to {} bytes without NUL", kMaxNameBytes2));
-    return attributes.set(key, cbor::encode(convert_value(key, value, lists.contains(key))));
+    return attributes.set(key, cbor::encode(convert_value(key, value, old)));
   };
   return apply_changes(
       changes, [&](const std::string& key) { return attributes.erase(key); }, set);
@@ -120,23 +133,41 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
   };
   EncodedMap root(order);
   EncodedMap attributes(order);
-  std::set<std::string, std::less<>> lists;
+  OldAttributes old_attributes;
+  std::size_t place = 0;  // where version 1 has the attributes: as before, or else after the version
+  bool has_attributes = false;
   auto map = in.read_map();
   for (std::uint64_t begin = in.position(); map.next(); begin = in.position()) {
+    if (rules == cbor::Rules::lenient && map.is("version")) {
+      old_attributes.texts_only = in.read_text().starts_with("1.1");
+      root.append(map.key(), get_bytes_since(begin));
+      if (!has_attributes) place = root.size();
+      continue;
+    }
     if (map.key() != kAttributes) {
       in.skip();
       root.append(map.key(), get_bytes_since(begin));
-    } else if (!in.skip_null()) {
+      continue;
+    }
+    has_attributes = true;
+    place = root.size();
+    if (!in.skip_null()) {
       auto old = in.read_map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
-        if (is_list_head(bytes.bytes()[in.position() - range.begin])) lists.emplace(old.key());
+        if (in.is_at_array()) old_attributes.lists.emplace(old.key());
         in.skip();
         attributes.append(old.key(), get_bytes_since(entry));
       }
     }
   }
-  std::vector<std::string> added = apply_to_map(attributes, lists, changes);
-  if (!attributes.empty()) root.set(kAttributes, attributes.encode());
+  std::vector<std::string> added = apply_to_map(attributes, old_attributes, changes);
+  if (!attributes.empty()) {
+    if (rules == cbor::Rules::deterministic) {
+      root.set(kAttributes, attributes.encode());
+    } else {
+      root.insert(place, kAttributes, attributes.encode());
+    }
+  }
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes)
     throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");

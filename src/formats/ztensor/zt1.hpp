@@ -45,6 +45,8 @@ class ModelBuilder1 {
 };
 
 // States whether the sizes of all parts are known, or only decoding shows some of them.
+inline constexpr std::string_view kByteOrder = "data_endianness";  // a key of version 0.1
+
 enum class Sizes1 { known, hidden };
 
 // Converts a tensor with version 1's attributes and parts to Poise's form. `layout` is the name of its layout in the

@@ -78,10 +78,16 @@ struct Ending {
 Ending find_ending(const Source& source) {
   ByteReader reader(source, "zt 1.x");
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
-  if (source.size() >= kLeastBytes) {
+  if (source.size() >= 2 * kMagicBytes) {
     reader.seek(source.size() - kMagicBytes);
-    if (reader.read_text(kMagicBytes, "footer magic") == kMagic1)
+    if (reader.read_text(kMagicBytes, "footer magic") == kMagic1) {
+      if (source.size() < kLeastBytes) {
+        reader.fail("manifest size",
+                    fmt::format("the file is cut off: it needs at least {} bytes, has {}", kLeastBytes, source.size()),
+                    source.size());
+      }
       return {read_manifest_range(reader, source.size() - kMagicBytes - kSizeBytes), true};
+    }
   }
   if (ends_like_1_0(source)) return {read_manifest_range(reader, source.size() - kSizeBytes), false};
   fail_without_magic(source);
@@ -410,7 +416,7 @@ class EntryParser {
       object.layout = parse_type_name(in_);
     } else if (key == "checksum") {
       data.digest = parse_type_name(in_);
-    } else if (key == "data_endianness") {
+    } else if (key == kByteOrder) {
       const std::string_view order = in_.read_text();
       if (order != "little" && order != "big")
         in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);

@@ -87,7 +87,7 @@ class ModelBuilder1::Impl {
     }
     beginnings_.push_back(2 * begin + (has_bytes ? 1 : 0));
     set_layout(tensor, object.position);
-    if (object.big_endian) swap_bytes(tensor);
+    if (object.big_endian) set_byte_order(tensor);
     try {
       model_.add(std::move(tensor));
     } catch (const Error& error) {
@@ -172,10 +172,14 @@ class ModelBuilder1::Impl {
     return make_zstd_blob_of_unknown_size(std::move(range), find_largest_size(tensor, component), size);
   }
 
-  static void swap_bytes(Tensor& tensor) {
-    for (Part& part : tensor.parts) {
-      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, get_number_bytes(part.dtype));
-    }
+  // Swaps the bytes of big-endian numbers. If layout, type or encoding is not known, keeps the bytes, and the byte
+  // order as an attribute.
+  void set_byte_order(Tensor& tensor) const {
+    const bool is_known = kind_ == Layout::dense && std::ranges::all_of(tensor.parts, [](const Part& part) {
+                            return part.dtype != DType::unknown && part.blob->decodable();
+                          });
+    if (!is_known) return tensor.attributes.set(std::string(kByteOrder), "big");
+    for (Part& part : tensor.parts) part.blob = make_byte_swapped_blob(part.blob, get_number_bytes(part.dtype));
   }
 
   // Returns the decoded size of a component; std::nullopt unless shape and element type imply it.

@@ -287,7 +287,7 @@ StoredTensor convert_to_stored2(const Tensor& original) {
     target.blob = part.blob;
     target.digest = part.digest;
     set_stored_types(tensor, part, target);
-    if (sparse && part.role != "values" && !narrow) {
+    if (sparse && part.role != "values" && !narrow && part.dtype != DType::u64) {
       target.dtype = "u64";
       target.blob = widen_indices(tensor.name, part);
       target.digest.reset();

@@ -24,7 +24,10 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::size_t kMaxAttributeDepth = 28;  // an object's attributes begin at the fourth level of the manifest's 32
+// The values of root attributes begin at the third level of the manifest's 32, those of an object's attributes at the
+// fifth.
+constexpr std::size_t kMaxRootDepth = 30;
+constexpr std::size_t kMaxObjectDepth = 28;
 
 void require_name(std::string_view what, std::string_view name) {
   if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name))
@@ -48,14 +51,14 @@ std::size_t measure_depth(const Value& value) {
   return deepest + 1;
 }
 
-void require_holdable_attributes(const Attributes& attributes) {
+void require_holdable_attributes(const Attributes& attributes, std::size_t most_levels) {
   for (const auto& [key, value] : attributes) {
     require_name("attribute", key);
-    if (measure_depth(value) >= kMaxAttributeDepth)
+    if (measure_depth(value) > most_levels)
       throw Error(
           ErrorKind::unsupported,
-          fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep, expected fewer than {} levels",
-                      key, kMaxAttributeDepth));
+          fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep, expected at most {} levels", key,
+                      most_levels));
   }
 }
 
@@ -64,7 +67,7 @@ void require_holdable_tensor(const StoredTensor& tensor) {
   if (tensor.parts.empty())
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
   for (const StoredPart& part : tensor.parts) require_name("part", part.role);
-  require_holdable_attributes(tensor.attributes);
+  require_holdable_attributes(tensor.attributes, kMaxObjectDepth);
 }
 
 // Converts a tensor. Sorts the columns in each row of CSR, because version 2 requires that order. Throws invalid_file
@@ -96,7 +99,7 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
 Attributes collect_root_attributes(const Model& model) {
   Attributes attributes = model.attributes;
   for (const auto& [key, value] : make_metadata_attributes(model)) attributes.set(key, value);
-  require_holdable_attributes(attributes);
+  require_holdable_attributes(attributes, kMaxRootDepth);
   return attributes;
 }
 

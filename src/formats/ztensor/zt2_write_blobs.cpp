@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -94,8 +96,9 @@ class ShardWriter {
   std::optional<HashingSink> hashing_;
 };
 
-// Finds parts whose bytes have been written already. Compares a part with at most kMostCandidates others, which have
-// the same size and the same hash of their beginning. So most parts are read only once.
+// Finds parts whose bytes have been written already. Compares a part with others of the same size and the same hash of
+// their beginning, so most parts are read only once. If there are more than kMostCompared of these, compares only those
+// with the same hash of all bytes.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -106,26 +109,54 @@ class SharedBlobs {
 
   const BlobReference* find(const Blob& blob) {
     if (sizes_[blob.size()] < 2) return nullptr;
-    key_ = {blob.size(), hash_beginning(blob)};
-    const auto& candidates = written_[key_];
-    const auto found =
-        std::ranges::find_if(candidates, [&](const auto& written) { return have_same_bytes(*written.first, blob); });
-    return found == candidates.end() ? nullptr : &found->second;
+    candidates_ = &written_[{blob.size(), hash_beginning(blob)}];
+    auto& [few, hashed] = *candidates_;
+    hash_.clear();
+    const auto is_same = [&](const Written& other) { return have_same_bytes(*other.blob, blob); };
+    if (few.size() < kMostCompared && hashed.empty()) {
+      const auto found = std::ranges::find_if(few, is_same);
+      return found == few.end() ? nullptr : &found->reference;
+    }
+    for (Written& other : few) hashed.emplace(hash_all(*other.blob), std::move(other));
+    few.clear();
+    hash_ = hash_all(blob);
+    const auto [first, last] = hashed.equal_range(hash_);
+    const auto found = std::find_if(first, last, [&](const auto& entry) { return is_same(entry.second); });
+    return found == last ? nullptr : &found->second.reference;
   }
 
   // Requires: find() was called with this blob just before.
   void add(const Blob& blob, const BlobReference& reference) {
-    if (sizes_[blob.size()] >= 2 && written_[key_].size() < kMostCandidates)
-      written_[key_].emplace_back(&blob, reference);
+    if (sizes_[blob.size()] < 2) return;
+    if (hash_.empty()) {
+      candidates_->few.push_back({&blob, reference});
+    } else {
+      candidates_->hashed.emplace(hash_, Written{&blob, reference});
+    }
   }
 
  private:
-  using Key = std::pair<std::uint64_t, std::uint64_t>;
-  static constexpr std::size_t kMostCandidates = 4;
+  struct Written {
+    const Blob* blob;
+    BlobReference reference;
+  };
+  // Holds blobs of one size that begin with the same bytes: either all in `few`, or all in `hashed`.
+  struct Candidates {
+    std::vector<Written> few;
+    std::multimap<std::string, Written> hashed;  // by the hash of all bytes
+  };
+  static constexpr std::size_t kMostCompared = 4;
+
+  static std::string hash_all(const Blob& blob) {
+    const auto hasher = make_xxh3();
+    stream_chunks(blob, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
+    return hasher->finish();
+  }
 
   std::map<std::uint64_t, std::size_t> sizes_;  // the number of parts of each size
-  std::map<Key, std::vector<std::pair<const Blob*, BlobReference>>> written_;
-  Key key_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Candidates> written_;
+  Candidates* candidates_ = nullptr;  // those of the blob that find() was called with
+  std::string hash_;                  // its hash; empty if few blobs were compared
 };
 
 class BlobWriter {

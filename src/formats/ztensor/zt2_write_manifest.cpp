@@ -74,9 +74,10 @@ std::string encode_manifest(const Attributes& attributes, const std::vector<Shar
   out.begin_map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
   if (!shards.empty()) {
     out.append_text("shards");
-    Attributes table;
-    for (const Shard& shard : shards) table.set(shard.name, Attributes{{"size", shard.size}, {"digest", shard.digest}});
-    out.append_value(table);
+    std::vector<Attributes::Entry> table;
+    for (const Shard& shard : shards)
+      table.emplace_back(shard.name, Attributes{{"size", shard.size}, {"digest", shard.digest}});
+    out.append_value(Attributes::from_unique(std::move(table)));
   }
   out.append_text("objects");
   out.begin_map(objects.size());
@@ -136,11 +137,11 @@ class Content {
  public:
   void add(const Tensor& tensor) {
     const StoredTensor stored = convert_to_stored2(tensor);
-    Attributes parts;
-    for (const StoredPart& part : stored.parts) parts.set(part.role, describe_part(part));
+    std::vector<Attributes::Entry> parts;
+    for (const StoredPart& part : stored.parts) parts.emplace_back(part.role, describe_part(part));
     Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())},
                       {"layout", stored.layout},
-                      {"parts", std::move(parts)}};
+                      {"parts", Attributes::from_unique(std::move(parts))}};
     if (!stored.attributes.empty()) object.set("attributes", stored.attributes);
     objects_.emplace_back(stored.name, std::move(object));
   }

@@ -236,8 +236,8 @@ class ChooseType final : public Step {
   }
 
   // Returns true if the tensor keeps its type although another one was asked for.
-  static bool keeps_type_against_request(const TensorPlan& plan) {
-    if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
+  bool keeps_type_against_request(const TensorPlan& plan) const {
+    if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized() && !becomes_dense(plan.tensor);
     const bool is_unknown = plan.tensor.layout == Layout::dense && plan.tensor.require("data").dtype == DType::unknown;
     return is_unknown || (plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor));
   }

@@ -378,6 +378,14 @@ TEST(GgufWriter, ListsInListsBecomeTextWithALoss) {
               testing::Contains("gguf holds numbers, texts and arrays of these: a becomes JSON text"));
 }
 
+TEST(GgufWriter, ReportsTheAttributesOfTensors) {
+  Model model;
+  Tensor tensor = make_dense("w", {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "w"));
+  tensor.attributes.set("note", "x");
+  model.add(std::move(tensor));
+  EXPECT_THAT(losses_of(model, kGguf, {}), testing::Contains("gguf cannot hold the attributes of tensors (w)"));
+}
+
 TEST(GgufWriter, RefusesWhatItCannotHold) {
   const auto refusal = [](Tensor tensor) {
     Model model;

@@ -92,6 +92,30 @@ TEST(Zt0, BigEndianElementsAreSwapped) {
   EXPECT_EQ(blob.stored_byte(4)->offset, 64U + 4);
 }
 
+// Without the width of its numbers, Poise cannot swap a tensor's bytes: it keeps them, and says which order they have.
+TEST(Zt0, BigEndianBytesThatAreNotKnownToBeNumbersAreKept) {
+  const std::string data = hex("01 02 03 04 05 06 07 08 09 0a 0b 0c 0d");
+  const std::string file = padded("ZTEN0001", 64) + data;
+  const auto with = [&](std::string_view dtype, std::string_view layout) {
+    const std::string index = array({map({{text("name"), text("w")},
+                                          {text("offset"), number(64)},
+                                          {text("size"), number(13)},
+                                          {text("dtype"), text(dtype)},
+                                          {text("shape"), array({number(2)})},
+                                          {text("encoding"), text("raw")},
+                                          {text("layout"), text(layout)},
+                                          {text("data_endianness"), text("big")}})});
+    return file + index + u64le(index.size());
+  };
+  for (const auto& [dtype, layout] : {std::pair{"float32", "sparsecsr"}, {"float52", "dense"}}) {
+    for (const Format* format : {&kZtensor1, &kZtensor2}) {
+      const Model model = read(written(read(with(dtype, layout)), *format));
+      EXPECT_EQ(read_all(*model.tensors().at(0).parts[0].blob), to_bytes(data)) << layout;
+      EXPECT_EQ(model.tensors()[0].attributes, (Attributes{{"data_endianness", "big"}})) << layout;
+    }
+  }
+}
+
 TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
   const Model model =
       read(file_0_1(std::string(8, '\0'),
@@ -226,7 +250,7 @@ TEST(Ztensor, ScalesThatAreNotNumbersAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Affine affine : {Affine{.delta = nan}, Affine{.delta = -1}, Affine{.delta = 1, .min = -infinity, .max = 1},
-                              Affine{.delta = 1, .max = infinity}}) {
+                              Affine{.delta = 1, .max = infinity}, Affine{.delta = 1, .min = 1, .max = -1}}) {
     Model model;
     Tensor tensor = make_dense("q", {2}, DType::qint8, make_memory_blob(std::vector<std::byte>(2), "q"));
     tensor.layout = make_affine(affine);

@@ -7,11 +7,13 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
+#include <poise/verify.hpp>
 
 #include "formats/ztensor/zt2.hpp"
 #include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
 #include "support/cbor_notation.hpp"
+#include "support/directories.hpp"
 #include "support/memory_output.hpp"
 #include "views/dense.hpp"
 
@@ -499,6 +501,7 @@ TEST(Zt1, BrokenManifestsAreRefused) {
       HasSubstr("overflows"));
   EXPECT_THAT(refusal("ZTEN1000" + std::string(100, '\0')), HasSubstr("footer magic"));
   EXPECT_THAT(refusal("ZTEN1000"), HasSubstr("footer magic"));
+  EXPECT_THAT(refusal("ZTEN1000ZTEN1000"), HasSubstr("the file is cut off: it needs at least 25 bytes, has 16"));
   const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
   EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(manifest.size() + 1) + "ZTEN1000"), HasSubstr("manifest size"));
   EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(UINT64_MAX) + "ZTEN1000"),
@@ -525,6 +528,38 @@ TEST(Zt1, LenientEncodingsAreRead) {
   const Model model = read(file_of("hi", one_object(object)));
   EXPECT_EQ(model.tensors().at(0).parts[0].dtype, DType::u8);
   EXPECT_EQ(model.tensors()[0].shape, (Shape{2}));
+}
+
+// Readers ignore tags, and undefined is null, which marks an optional value that is missing.
+TEST(Zt1, OptionalValuesMayBeNullOrUndefined) {
+  for (const std::string null : {hex("f6"), hex("f7"), hex("c1 f6"), hex("c1 d8 20 f7")}) {
+    const Model model = read(file_of(
+        "hi",
+        one_object(object({2}, "dense",
+                          {{text("data"), component("u8", 64, 2, {{text("digest"), null}, {text("encoding"), null}})}},
+                          null))));
+    EXPECT_EQ(model.tensors().at(0).parts[0].digest, std::nullopt);
+    EXPECT_TRUE(model.tensors()[0].attributes.empty());
+  }
+}
+
+// A compressed component does not show its size. Each that cannot be decoded is a fault of its own tensor.
+TEST(Zt1, VerifyNamesEveryComponentThatCannotBeDecoded) {
+  const support::TemporaryDirectory directory;
+  const Entries damaged = {{text("encoding"), text("zstd")}};
+  const auto sparse = [&](std::uint64_t offset) {
+    return object({2}, "sparse_coo",
+                  {{text("coords"), component("u64", offset, 3, damaged)}, {text("values"), component("f32", 192, 4)}});
+  };
+  std::string data = padded("bad", 64) + padded("bad", 64);
+  support::put(directory / "x.zt",
+               file_of(data + elements<float>({1}), map({{text("a"), sparse(64)}, {text("b"), sparse(128)}})));
+  const VerifyReport report = verify(directory / "x.zt");
+  EXPECT_EQ(report.tensors, 2U);
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: coords: zstd: "));
+  EXPECT_EQ(report.faults[0].offset, 64U);
+  EXPECT_THAT(report.faults[1].message, HasSubstr("tensor b: coords: zstd: "));
 }
 
 TEST(Zt1, EveryTruncationIsRefused) {

@@ -239,6 +239,24 @@ TEST(Zt2, TheContentDigestIgnoresDigestsOfOtherAlgorithms) {
   EXPECT_EQ(ztensor::compute_content_digest2(other), expected);
 }
 
+// The content digest has the digests of the manifest, also for u64 indices, which need no conversion.
+TEST(Zt2, TheContentDigestHasTheDigestsOfIndices) {
+  File2 file;
+  file.blobs = {{65536, elements<std::uint64_t>({0, 2})}, {131072, elements<float>({1, 2})}};
+  file.manifest_offset = 196608;
+  const auto with = [&](const std::string& indices) {
+    const std::string values = text("sha256:" + std::string(64, '1'));
+    file.manifest =
+        manifest({{text("c"), object({3}, "zt.sparse_coo/1",
+                                     {{text("coords"), part("u64", 65536, 16, {{text("digest"), indices}})},
+                                      {text("values"), part("f32", 131072, 8, {{text("digest"), values}})}})}});
+    return ztensor::compute_content_digest2(read(file.bytes()));
+  };
+  const std::string digest = with(text("sha256:" + std::string(64, '2')));
+  EXPECT_TRUE(digest.starts_with("sha256:")) << digest;
+  EXPECT_NE(digest, with(text("sha256:" + std::string(64, '3'))));
+}
+
 TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   Model model;
   std::string data(5'000'001, '\0');
@@ -332,6 +350,26 @@ TEST(Zt2, OnlyIdenticalBytesAreShared) {
   EXPECT_EQ(reread.find("a")->parts[0].blob->stored()->offset, reread.find("c")->parts[0].blob->stored()->offset);
 }
 
+TEST(Zt2, ManyPartsOfOneBeginningAreShared) {
+  Model model;
+  const auto add = [&](const std::string& name, std::size_t last) {
+    std::string data(200'000, 'x');
+    data.back() = static_cast<char>(last);
+    model.add(dense(name, {200'000}, DType::u8, data));
+  };
+  constexpr std::size_t kDifferent = 7;
+  for (std::size_t i = 0; i < kDifferent; ++i) add(fmt::format("a{}", i), i);
+  for (std::size_t i = 0; i < kDifferent; ++i) add(fmt::format("b{}", i), i);
+  const Model reread = read(written(model));
+  for (std::size_t i = 0; i < kDifferent; ++i) {
+    const auto place_of = [&](std::string_view prefix) {
+      return reread.find(fmt::format("{}{}", prefix, i))->parts[0].blob->stored()->offset;
+    };
+    EXPECT_EQ(place_of("a"), place_of("b")) << i;
+    EXPECT_EQ(bytes_of(reread, fmt::format("b{}", i)), bytes_of(model, fmt::format("b{}", i)));
+  }
+}
+
 TEST(Zt2, RefusesWhatItCannotHold) {
   const auto refusal = [](Tensor tensor) {
     Model model;
@@ -357,11 +395,26 @@ TEST(Zt2, RefusesWhatItCannotHold) {
   strange.layout = TensorLayout::other("zt.sparse_coo/1");  // a known layout, so its parts are checked
   EXPECT_THAT(refusal(strange),
               HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
-  Value deep = 1;
-  for (int i = 0; i < 40; ++i) deep = Value::Array{deep};
-  Tensor nested = dense("t", {1}, DType::u8, "x");
-  nested.attributes.set("deep", deep);
-  EXPECT_THAT(refusal(nested), HasSubstr("nests too deep"));
+}
+
+// A manifest has 32 levels: a tensor's attribute begins at the fifth, one of the model at the third.
+TEST(Zt2, AttributesNestAsDeepAsTheManifestAllows) {
+  const auto nest = [](int levels) {
+    Value deep = Value::Array{};
+    for (int i = 1; i < levels; ++i) deep = Value::Array{deep};
+    return deep;
+  };
+  const auto refusal = [&](int model_levels, int tensor_levels) {
+    Model model;
+    model.attributes.set("deep", nest(model_levels));
+    Tensor nested = dense("t", {1}, DType::u8, "x");
+    nested.attributes.set("deep", nest(tensor_levels));
+    model.add(std::move(nested));
+    return support::message_of([&] { read(written(model)); });
+  };
+  EXPECT_EQ(refusal(30, 28), "");
+  EXPECT_THAT(refusal(31, 28), HasSubstr("nests too deep, expected at most 30 levels"));
+  EXPECT_THAT(refusal(30, 29), HasSubstr("nests too deep, expected at most 28 levels"));
 }
 
 TEST(Zt2, AttributesOfEveryKindSurvive) {

@@ -80,6 +80,25 @@ TEST(ChooseTypeStep, DoesNotQuantizeWhatTheTargetHoldsAsNumbers) {
 }
 
 // A configuration may have megabytes, and a model 100,000 vectors: it is read once, not once for each of them.
+// A format without sparse tensors gets the numbers, which can be quantized.
+TEST(ChooseTypeStep, SparseTensorsKeepTheirTypeOnlyWhereTheyStaySparse) {
+  Tensor sparse;
+  sparse.name = "s";
+  sparse.shape = {2, 256};
+  sparse.layout = Layout::sparse_coo;
+  const auto add = [&](const char* role, DType dtype, std::size_t bytes) {
+    sparse.parts.push_back(
+        {.role = role, .dtype = dtype, .blob = make_memory_blob(std::vector<std::byte>(bytes), role)});
+  };
+  add("values", DType::f32, 4);
+  add("coords", DType::u64, 16);
+  ConvertOptions options;
+  options.quantize = stored_type_from_name("q8_0");
+  EXPECT_EQ(chosen("gguf", options, sparse), "q8_0");
+  const StepTest test("zt", options);
+  EXPECT_EQ(warnings_of(applied(make_choose_type_step, test, TensorPlan(sparse))).size(), 1U);
+}
+
 TEST(ChooseTypeStep, ReadsTheConfigurationOnceForAllTensors) {
   static int readings;
   readings = 0;
