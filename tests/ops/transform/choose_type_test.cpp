@@ -56,8 +56,8 @@ TEST(ChooseTypeStep, DoesNotQuantizeWhatTheTargetHoldsAsNumbers) {
   ConvertOptions options;
   options.quantize = stored_type_from_name("group4");
   EXPECT_EQ(chosen("huggingface", options, embedding), "kept");
-  EXPECT_EQ(chosen("zt", options, embedding), "group4");
-  EXPECT_EQ(chosen("huggingface", options, zeros("a.weight", {8, 64}, DType::bf16)), "group4");
+  EXPECT_EQ(chosen("zt", options, embedding), "group4:128");
+  EXPECT_EQ(chosen("huggingface", options, zeros("a.weight", {8, 64}, DType::bf16)), "group4:128");
   const auto warnings = [](const ConvertOptions& changes, const Tensor& tensor) {
     const StepTest test("huggingface", changes);
     const TensorPlan plan = applied(make_choose_type_step, test, TensorPlan(tensor));
