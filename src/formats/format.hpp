@@ -15,6 +15,7 @@
 #include <poise/edit.hpp>
 #include <poise/finding.hpp>
 #include <poise/format.hpp>
+#include <poise/stored_type.hpp>
 
 #include "bytes/function_ref.hpp"
 #include "family/family.hpp"
@@ -79,6 +80,7 @@ struct PreparedFile {
   std::function<void(Output& output, const Progress& progress)> write;
   // Returns the name of the file to open, for an output called `name`. Empty: the output's own name.
   std::function<std::string(const std::string& name)> main_name = {};
+  std::vector<std::string> numbers = {};      // names of tensors whose codes the file holds as float32 numbers
   std::shared_ptr<const Model> checked = {};  // the model that write() reads, if it checks values; see prepare_file()
 };
 
@@ -139,6 +141,11 @@ struct Format {
   // Returns a function that is true for tensors that readers need as float32, so that a conversion gives them no other
   // type. Looks at card and configuration once for all tensors. Null: there are no such tensors.
   std::function<bool(const Tensor& tensor)> (*make_f32_test)(const Model& model) = nullptr;
+  // Returns a function that states why files hold no codes of this type for a tensor, so that a conversion does not
+  // quantize it; empty if they hold them. Looks at the model once for all tensors. Null: they hold codes of all
+  // tensors.
+  std::function<std::string_view(const Tensor& tensor, const StoredType& type)> (*make_codes_test)(const Model& model) =
+      nullptr;
 
   // Recognizes its files by magic, in the first stage: returns true if the file is certainly meant to be of this
   // format. Looks at a few bytes, and never throws for their content. Null: the format has no magic of its own.

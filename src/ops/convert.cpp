@@ -157,6 +157,18 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
   return losses;
 }
 
+// Counts codes that only the output turns into numbers.
+void count_numbers(const PreparedFile& file, Transformed& made) {
+  for (const std::string& name : file.numbers) {
+    const Tensor& tensor = *made.model.find(name);
+    ++made.decoded.tensors;
+    made.decoded.bytes_in = saturating_add(made.decoded.bytes_in, tensor.size_bytes());
+    made.decoded.bytes_out =
+        saturating_add(made.decoded.bytes_out,
+                       checked_mul(element_count(tensor.shape).value_or(0), sizeof(float)).value_or(UINT64_MAX));
+  }
+}
+
 // Returns the description of a conversion. `input` is the model that was transformed.
 Plan describe_conversion(const RevisedModel& input, const ConvertOptions& options, const Transformed& made,
                          const PreparedFile& file, const fs::path& output) {
@@ -175,12 +187,14 @@ Plan describe_conversion(const RevisedModel& input, const ConvertOptions& option
   plan.output = output;
   if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
   plan.tensors.reserve(written.tensor_bytes.size());
+  const std::unordered_set<std::string_view> numbers(file.numbers.begin(), file.numbers.end());
   const Model& before = made.converted ? made.converted->model : *input.model;
   for (std::size_t i = 0; i < written.tensor_bytes.size(); ++i) {
     const Tensor& to = made.model.tensors()[i];
     const Tensor& from = *before.find(to.name);
-    plan.tensors.push_back(
-        {to.name, to.shape, describe_stored_type(from), describe_stored_type(to), from.size_bytes(), std::nullopt});
+    plan.tensors.push_back({to.name, to.shape, describe_stored_type(from),
+                            numbers.contains(to.name) ? std::string(to_string(DType::f32)) : describe_stored_type(to),
+                            from.size_bytes(), std::nullopt});
     if (!made.perhaps_sparse.contains(to.name)) plan.tensors.back().bytes_out = written.tensor_bytes[i];
   }
   return plan;
@@ -250,6 +264,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   const auto losses = std::make_shared<const MeasuredLosses>(*made);
   // Prepare the output: the target's writer refuses what the file cannot hold.
   const auto file = std::make_shared<PreparedFile>(prepare_file(made->model, target, options.write));
+  count_numbers(*file, *made);
   Plan plan = describes ? describe_conversion(revised, options, *made, *file, output) : Plan();
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});

@@ -243,12 +243,16 @@ struct UnfoldedModel {
   std::vector<std::string> losses;  // one sentence for each tensor whose codes became numbers
 };
 
+// Returns why groups of codes of that many bits become numbers, whatever their values; empty if unfold_groups() makes
+// parts of them. `embedding` is the name of the embedding.
+std::string_view explain_numbers(const Tensor& tensor, unsigned bits, std::string_view embedding);
+
 // Replaces a matrix by its parts if its groups run along rows, its codes have 4 or 8 bits, and each group has a zero
-// point that is a code. The embedding and all other tensors with groups become float32 numbers. Zero points may be
-// integers or float16. Poise reads float16 ones here, to find those that are not codes. Reading the parts checks
-// integers, and throws unsupported, which names the tensor, if one is not a code. `tied` is the name of the output
-// matrix if it is tied to the embedding, else empty. If the model lacks this matrix, the configuration lists it as not
-// quantized. Returns std::nullopt for a model without groups.
+// point that is a code. Those of explain_numbers() and all other tensors with groups become float32 numbers. Zero
+// points may be integers or float16. Poise reads float16 ones here, to find those that are not codes. Reading the parts
+// checks integers, and throws unsupported, which names the tensor, if one is not a code. `tied` is the name of the
+// output matrix if it is tied to the embedding, else empty. If the model lacks this matrix, the configuration lists it
+// as not quantized. Returns std::nullopt for a model without groups.
 std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
 // Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).

@@ -108,18 +108,28 @@ class ZeroWords final : public Blob {
   LazyValue<const std::vector<std::uint8_t>> kept_;
 };
 
+}  // namespace
+
+std::string_view explain_numbers(const Tensor& tensor, unsigned bits, std::string_view embedding) {
+  if (tensor.name == embedding) return "compressed-tensors has no codes for embeddings";
+  const bool has_parts =
+      tensor.name.ends_with(kWeight) && tensor.shape.size() == 2 && tensor.shape[1] * bits % kWordBits == 0;
+  return has_parts ? "" : "compressed-tensors has codes only for matrices X.weight with rows of whole 32-bit words";
+}
+
+namespace {
+
 // Returns why the codes of a tensor become float32 numbers; empty if compressed-tensors' parts can hold them.
 std::string_view explain_float_fallback(const Tensor& tensor, std::string_view embedding) {
-  if (tensor.name == embedding) return "compressed-tensors has no codes for embeddings";
   const GroupScheme* scheme = get_group_scheme(tensor.layout);
   if (scheme == nullptr) return "a type of its parts is not known";
+  if (const std::string_view why = explain_numbers(tensor, scheme->bits, embedding); !why.empty()) return why;
   check_parts(tensor);
-  const bool in_rows = tensor.shape.size() == 2 && scheme->axis == 1 && scheme->group_size > 0 &&
-                       (scheme->packing_axis == 1 || scheme->per_word == 1);
+  const bool in_rows =
+      scheme->axis == 1 && scheme->group_size > 0 && (scheme->packing_axis == 1 || scheme->per_word == 1);
   const bool in_words = (scheme->bits == 4 || scheme->bits == 8) && !scheme->high_bits_first &&
-                        scheme->per_word * scheme->bits == info(scheme->word).bits && in_rows &&
-                        tensor.shape[1] * scheme->bits % kWordBits == 0;
-  if (!tensor.name.ends_with(kWeight) || !in_words) return "codes are packed otherwise";
+                        scheme->per_word * scheme->bits == info(scheme->word).bits;
+  if (!in_rows || !in_words) return "codes are packed otherwise";
   if (scheme->power_of_two || scheme->zeros != GroupScheme::Zeros::plain || !can_widen(tensor.require("scales").dtype))
     return "scales or zero points have another form";
   return may_be_codes(tensor.require("zeros"), scheme->bits) ? "" : "zero points are not codes";

@@ -1,6 +1,7 @@
 // plan() states what write() then does, for every format, and reads no bytes of tensors.
 #include <poise/convert.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -226,6 +227,30 @@ TEST_F(PlanTest, ReportsTypesBytesAndLeftOutTensors) {
   EXPECT_EQ(planned.tensors[1].bytes_out, 512U);
   EXPECT_THAT(planned.losses, IsEmpty());
   EXPECT_EQ(plan(model, "alt").tensors[0].to, "f32");
+}
+
+// A directory has no codes of the embedding, so this is not quantized. Codes that it has already become numbers.
+TEST_F(PlanTest, StatesNumbersInPlaceOfCodes) {
+  const std::string name = "model.embed_tokens.weight";
+  const Model model = example("nano-mistral");
+  const auto find = [&](const Plan& of) { return *std::ranges::find(of.tensors, name, &PlannedTensor::name); };
+  const Plan direct = plan(model, "huggingface", quantized("group4"));
+  EXPECT_EQ(find(direct).to, "bf16");
+  EXPECT_EQ(find(direct).bytes_out, find(direct).bytes_in);
+  EXPECT_THAT(direct.losses, IsEmpty());
+  EXPECT_EQ(direct.decoded.tensors, 0U);
+  const ConvertReport report = write(direct, file("direct"));
+  EXPECT_EQ(std::ranges::count(report.quantized, name, &ConvertReport::Quantized::name), 0);
+  EXPECT_EQ(open(file("direct")).find(name)->require("data").dtype, DType::bf16);
+
+  write(plan(model, "zt", quantized("group4")), file("codes.zt"));
+  const Plan again = plan(file("codes.zt"), file("again"), {.format = "huggingface"});
+  EXPECT_EQ(find(again).from, "group4:128");
+  EXPECT_EQ(find(again).to, "f32");
+  EXPECT_EQ(find(again).bytes_out, 960U * 128 * 4);
+  EXPECT_EQ(again.decoded.tensors, 1U);
+  EXPECT_EQ(again.decoded.bytes_out, 960U * 128 * 4);
+  EXPECT_THAT(again.losses, testing::Contains(HasSubstr(name + " becomes float32")));
 }
 
 TEST_F(PlanTest, ReportsLossesBeforeTheFirstByte) {

@@ -265,6 +265,7 @@ const Format kHuggingFace = {
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .weights = WeightReader::transformers,
+    .make_codes_test = huggingface::make_codes_test,
     .container = ContainerKind::directory,  // the directory may have any members: the reader reports missing ones
     .holds_in_archive = [](const MemberNames& names) { return !find_model_folders(names).empty(); },
     .explain_refusal = huggingface::explain_refusal_to_replace,

@@ -215,6 +215,16 @@ class Directory {
     return plan;
   }
 
+  // Returns the names of tensors whose codes become numbers.
+  std::vector<std::string> list_numbers() const {
+    std::vector<std::string> names;
+    for (const Tensor& tensor : model_.tensors()) {
+      if (unfolded_ && tensor.layout == Layout::quantized_group && unfolded_->model.find(tensor.name) != nullptr)
+        names.emplace_back(tensor.name);
+    }
+    return names;
+  }
+
   std::vector<std::string> list_losses() const {
     std::vector<std::string> losses = losses_;
     if (find_transformers_class(model_.card.model_type).empty() &&
@@ -412,7 +422,16 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
     if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is one file and cannot be sharded");
     return make_prepared_file(std::make_shared<const AdapterDirectory>(model, *adapter));
   }
-  return make_prepared_file(std::make_shared<const Directory>(model, options));
+  const auto directory = std::make_shared<const Directory>(model, options);
+  PreparedFile file = make_prepared_file(directory);
+  file.numbers = directory->list_numbers();
+  return file;
+}
+
+std::function<std::string_view(const Tensor&, const StoredType&)> make_codes_test(const Model& model) {
+  return [embedding = find_family_or_llama(model).embedding](const Tensor& tensor, const StoredType& type) {
+    return explain_numbers(tensor, type.groups.bits, embedding);
+  };
 }
 
 std::string explain_refusal_to_replace(const MemberNames& names) {

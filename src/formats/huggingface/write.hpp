@@ -1,7 +1,9 @@
 // Writes a Hugging Face directory (docs/formats/huggingface.md).
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/format.hpp"
@@ -9,6 +11,9 @@
 namespace poise::huggingface {
 
 PreparedFile prepare(const Model& model, const WriteOptions& options);
+
+// See Format::make_codes_test.
+std::function<std::string_view(const Tensor& tensor, const StoredType& type)> make_codes_test(const Model& model);
 
 // Returns why a model must not replace a directory with files of these names; empty if it may.
 std::string explain_refusal_to_replace(const MemberNames& names);

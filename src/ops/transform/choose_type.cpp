@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "codec/block_type.hpp"
+#include "family/families.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/transform/transform.hpp"
 #include "patterns/glob.hpp"
@@ -52,6 +53,8 @@ class ChooseType final : public Step {
         options_(conversion.options),
         scales_(conversion.input),
         stored_as_f32_(target_.make_f32_test == nullptr ? nullptr : target_.make_f32_test(conversion.described)),
+        explain_numbers_(target_.make_codes_test == nullptr ? nullptr : target_.make_codes_test(conversion.described)),
+        embedding_(find_family_or_llama(conversion.described).embedding),
         keep_used_(options_.keep.size(), false),
         keep_parts_(options_.keep.size()) {
     if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) +
@@ -172,10 +175,19 @@ class ChooseType final : public Step {
     }
     const bool is_f32 = always_f32 || (type->quantized() && is_small);
     const StoredType result = is_f32 ? StoredType{} : choose_type_for_rows(*type, row_length);
+    if (const std::string_view why = explain_numbers(tensor, result); !why.empty()) {
+      if (kept || tensor.name != embedding_) plan.warn(fmt::format("{}, so it is not quantized", why));
+      return std::nullopt;
+    }
     const bool encodes_again = plan.is_by_budget && conversion_.types->encodes_again;
     if (!encodes_again && is_stored_as_type(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows))
       return std::nullopt;
     return result;
+  }
+
+  // Returns why the target's files hold no codes of the type for the tensor; empty if they do, or for numbers.
+  std::string_view explain_numbers(const Tensor& tensor, const StoredType& type) const {
+    return explain_numbers_ && type.quantized() ? explain_numbers_(tensor, type) : "";
   }
 
   std::optional<StoredType> find_requested_type(TensorPlan& plan, std::uint64_t row_length) const {
@@ -235,6 +247,9 @@ class ChooseType final : public Step {
   const ConvertOptions& options_;
   NearbyScales scales_;
   std::function<bool(const Tensor&)> stored_as_f32_;  // Format::make_f32_test of the model; empty: never
+  // Format::make_codes_test of the model; empty: files hold codes of all tensors.
+  std::function<std::string_view(const Tensor&, const StoredType&)> explain_numbers_;
+  std::string_view embedding_;
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
   std::vector<std::string> keep_parts_;  // for each pattern, the first part of a quantized matrix that it matches

@@ -50,6 +50,35 @@ TEST(ChooseTypeStep, WarnsWhereKeepHasNoEffect) {
   EXPECT_THAT(warning_of(zeros("m", {2, 2}, DType::f32)), IsEmpty());
 }
 
+// Directories hold codes of some matrices alone: the others must not lose precision for numbers that are stored whole.
+TEST(ChooseTypeStep, DoesNotQuantizeWhatTheTargetHoldsAsNumbers) {
+  const Tensor embedding = zeros("model.embed_tokens.weight", {8, 64}, DType::bf16);
+  ConvertOptions options;
+  options.quantize = stored_type_from_name("group4");
+  EXPECT_EQ(chosen("huggingface", options, embedding), "kept");
+  EXPECT_EQ(chosen("zt", options, embedding), "group4:128");
+  EXPECT_EQ(chosen("huggingface", options, zeros("a.weight", {8, 64}, DType::bf16)), "group4:128");
+  const auto warnings = [](const ConvertOptions& changes, const Tensor& tensor) {
+    const StepTest test("huggingface", changes);
+    const TensorPlan plan = applied(make_choose_type_step, test, TensorPlan(tensor));
+    EXPECT_FALSE(plan.type.has_value()) << tensor.name;
+    return warnings_of(plan);
+  };
+  const auto no_parts = [](const std::string& name) {
+    return name +
+           ": compressed-tensors has codes only for matrices X.weight with rows of whole 32-bit words, so it is "
+           "not quantized";
+  };
+  EXPECT_THAT(warnings(options, zeros("a.weight", {2, 4, 64}, DType::bf16)), ElementsAre(no_parts("a.weight")));
+  EXPECT_THAT(warnings(options, zeros("a.weight", {8, 60}, DType::bf16)), ElementsAre(no_parts("a.weight")));
+  EXPECT_THAT(warnings(options, zeros("a", {8, 64}, DType::bf16)), ElementsAre(no_parts("a")));
+  ConvertOptions kept;
+  kept.keep = {{"*", *stored_type_from_name("group8")}};
+  EXPECT_THAT(warnings(kept, embedding),
+              ElementsAre("model.embed_tokens.weight: compressed-tensors has no codes for embeddings, so it is not "
+                          "quantized"));
+}
+
 // A configuration may have megabytes, and a model 100,000 vectors: it is read once, not once for each of them.
 TEST(ChooseTypeStep, ReadsTheConfigurationOnceForAllTensors) {
   static int readings;
