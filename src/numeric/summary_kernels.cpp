@@ -443,8 +443,45 @@ double sum_squares(std::span<const float> numbers) {
   return finish_squares(begun, numbers.size(), [&](std::size_t i) { return static_cast<double>(numbers[i]); });
 }
 
-double sum_squares(std::span<const double> numbers) {
-  return finish_squares({}, numbers.size(), [&](std::size_t i) { return numbers[i]; });
+namespace {
+
+// Numbers above kMostUsual are multiplied by kDown, and those below kLeastUsual by kUp. So no square underflows, and
+// the sum of 2^62 squares does not overflow.
+constexpr double kMostUsual = 0x1p480;
+constexpr double kLeastUsual = 0x1p-480;
+constexpr double kDown = 0x1p-600;
+constexpr double kUp = 0x1p600;
+
+}  // namespace
+
+SquareSums& SquareSums::operator+=(const SquareSums& other) {
+  usual += other.usual;
+  large += other.large;
+  small += other.small;
+  return *this;
+}
+
+double SquareSums::find_rms(double count) const {
+  if (large > 0 && !std::isnan(usual)) return std::sqrt((large + usual * kDown * kDown) / count) * kUp;
+  if (usual == 0) return std::sqrt(small / count) * kDown;
+  return std::sqrt((usual + small * kDown * kDown) / count);
+}
+
+SquareSums sum_squares(std::span<const double> numbers) {
+  SquareSums sums;
+  for (const double number : numbers) {
+    const double size = std::abs(number);
+    if (!std::isfinite(size)) {
+      sums.usual = NAN;
+    } else if (size > kMostUsual) {
+      sums.large += size * kDown * (size * kDown);
+    } else if (size < kLeastUsual) {
+      sums.small += size * kUp * (size * kUp);
+    } else {
+      sums.usual += size * size;
+    }
+  }
+  return sums;
 }
 
 double sum_stored_squares(DType dtype, std::span<const std::byte> numbers) {

@@ -67,10 +67,26 @@ std::optional<Summary> summarize_stored_numbers(DType dtype, std::span<const std
                                                 FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
+// Holds a sum of squares of float64 numbers, which does not overflow or underflow: large and small numbers have sums of
+// their own, in which they are scaled by a power of two.
+struct SquareSums {
+  double usual = 0;  // NaN if a number is not finite
+  double large = 0;
+  double small = 0;
+
+  SquareSums& operator+=(double squares) {
+    usual += squares;
+    return *this;
+  }
+  SquareSums& operator+=(const SquareSums& other);
+  // Returns the root of the sum divided by `count`.
+  double find_rms(double count) const;
+};
+
 // Each function returns the sum of the squares, or NaN if a number is not finite. It adds squares of float32 numbers in
 // float32, unless the sum overflows or underflows; this is precise enough for a chart.
 double sum_squares(std::span<const float> numbers);
-double sum_squares(std::span<const double> numbers);
+SquareSums sum_squares(std::span<const double> numbers);
 // Returns the sum of the squares of numbers as they are stored, in f16 or bf16.
 double sum_stored_squares(DType dtype, std::span<const std::byte> numbers);
 

@@ -1,7 +1,5 @@
 #include "ops/heat_map.hpp"
 
-#include <cmath>
-
 namespace poise {
 namespace {
 
@@ -26,22 +24,22 @@ CellGrid::CellGrid(const Shape& shape, std::size_t side) {
 CellSums CellGrid::make_sums(std::uint64_t begin, std::uint64_t end) const {
   if (empty() || begin == end) return {};
   const std::size_t first = find_row(begin);
-  return {first, std::vector<double>((find_row(end - 1) + 1 - first) * columns_)};
+  return {first, std::vector<SquareSums>((find_row(end - 1) + 1 - first) * columns_)};
 }
 
-void CellGrid::merge(const CellSums& part, std::vector<double>& all) const {
+void CellGrid::merge(const CellSums& part, std::vector<SquareSums>& all) const {
   all.resize(rows_ * columns_);
   for (std::size_t i = 0; i < part.squares.size(); ++i) all[part.first_row * columns_ + i] += part.squares[i];
 }
 
-HeatMap CellGrid::make_map(const std::vector<double>& squares) const {
-  HeatMap map{rows_, columns_, squares};
+HeatMap CellGrid::make_map(const std::vector<SquareSums>& squares) const {
+  HeatMap map{rows_, columns_, std::vector<double>(squares.size())};
   for (std::size_t row = 0; row < rows_; ++row) {
     const std::uint64_t height = find_start(row + 1, height_, rows_) - find_start(row, height_, rows_);
     for (std::size_t column = 0; column < columns_; ++column) {
       const auto count = static_cast<double>(height * (starts_[column + 1] - starts_[column]));
-      double& cell = map.rms[row * columns_ + column];
-      cell = std::sqrt(cell / count);
+      const std::size_t cell = row * columns_ + column;
+      map.rms[cell] = squares[cell].find_rms(count);
     }
   }
   return map;

@@ -12,6 +12,8 @@
 
 #include <poise/tensor.hpp>
 
+#include "numeric/summary_kernels.hpp"
+
 namespace poise {
 
 struct HeatMap {
@@ -23,7 +25,7 @@ struct HeatMap {
 // Holds sums of squares, for some rows of cells from `first_row` on.
 struct CellSums {
   std::size_t first_row = 0;
-  std::vector<double> squares;
+  std::vector<SquareSums> squares;
 };
 
 // Divides the elements of a tensor into the cells of a heat map.
@@ -39,14 +41,15 @@ class CellGrid {
   CellSums make_sums(std::uint64_t begin, std::uint64_t end) const;
 
   // Adds the elements [first, first + count). sum_squares(at, length) returns the sum of `length` squares from element
-  // first + at on, NaN if one of them is not finite. Requires: `sums` has the cells of these elements.
+  // first + at on, as a number or as SquareSums, NaN if one of them is not finite. Requires: `sums` has the cells of
+  // these elements.
   template <typename SumSquares>
   void add(std::uint64_t first, std::size_t count, const SumSquares& sum_squares, CellSums& sums) const {
     for (std::size_t at = 0; at < count;) {
       const std::uint64_t element = first + at;
       const std::uint64_t column = element % length_;
       const auto in_row = static_cast<std::size_t>(std::min<std::uint64_t>(count - at, length_ - column));
-      double* const row = sums.squares.data() + (find_row(element) - sums.first_row) * columns_;
+      SquareSums* const row = sums.squares.data() + (find_row(element) - sums.first_row) * columns_;
       std::size_t cell = find_column(column);
       for (std::size_t done = 0; done < in_row; ++cell) {
         const auto length =
@@ -59,8 +62,8 @@ class CellGrid {
   }
 
   // Adds `part` to `all`, the sums of all cells. `all` may be empty.
-  void merge(const CellSums& part, std::vector<double>& all) const;
-  HeatMap make_map(const std::vector<double>& squares) const;
+  void merge(const CellSums& part, std::vector<SquareSums>& all) const;
+  HeatMap make_map(const std::vector<SquareSums>& squares) const;
 
  private:
   std::size_t find_row(std::uint64_t element) const {

@@ -282,7 +282,7 @@ struct Sums {
   Moments row;
   std::optional<TensorStatistics::Channel> largest;
   std::vector<double> sample;
-  std::vector<double> cells;
+  std::vector<SquareSums> cells;
   std::vector<Piece> pieces;  // the pieces, without their samples and cells
 
   void add(Piece piece) {

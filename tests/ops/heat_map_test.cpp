@@ -13,16 +13,19 @@ namespace poise {
 namespace {
 
 // Adds all numbers in runs of the given lengths, by turns, and each run with sums of its own.
-HeatMap make_map_in_runs(const Shape& shape, std::size_t side, const std::vector<float>& numbers,
+template <typename Number = float>
+HeatMap make_map_in_runs(const Shape& shape, std::size_t side, const std::vector<Number>& numbers,
                          const std::vector<std::size_t>& lengths) {
   const CellGrid grid(shape, side);
-  std::vector<double> all;
+  std::vector<SquareSums> all;
   for (std::size_t begin = 0, turn = 0; begin < numbers.size(); ++turn) {
     const std::size_t count = std::min(lengths[turn % lengths.size()], numbers.size() - begin);
     CellSums sums = grid.make_sums(begin, begin + count);
     grid.add(
         begin, count,
-        [&](std::size_t at, std::size_t length) { return sum_squares(std::span(numbers).subspan(begin + at, length)); },
+        [&](std::size_t at, std::size_t length) {
+          return sum_squares(std::span<const Number>(numbers).subspan(begin + at, length));
+        },
         sums);
     grid.merge(sums, all);
     begin += count;
@@ -87,6 +90,28 @@ TEST(HeatMap, SquaresOfHugeAndTinyNumbersAreSummed) {
   std::vector<float> numbers(100, 1);
   numbers[3] = NAN;
   EXPECT_TRUE(std::isnan(sum_squares(std::span<const float>(numbers))));
+}
+
+// The squares of these numbers are beyond float64.
+TEST(HeatMap, CellsOfFloat64HaveNumbersOfAnySize) {
+  const std::vector<double> numbers = {1.5e308, 1.5e308,   3,      0,       //
+                                       3e-310,  4e-310,    1e308,  1e-310,  //
+                                       1e150,   -INFINITY, 5e-324, 0};
+  const HeatMap map = make_map_in_runs<double>({3, 4}, 64, numbers, {5});
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isfinite(numbers[i])) {
+      EXPECT_NEAR(map.rms[i], numbers[i], 1e-12 * numbers[i]) << i;
+    } else {
+      EXPECT_TRUE(std::isnan(map.rms[i])) << i;
+    }
+  }
+  const HeatMap halves = make_map_in_runs<double>({3, 4}, 2, numbers, {1});  // rows 0 and 1; columns 0 and 1
+  const std::vector<double> expected = {std::sqrt(0.5) * 1.5e308, 0.5e308, NAN, 0};
+  EXPECT_NEAR(halves.rms[0] / expected[0], 1, 1e-12);
+  EXPECT_NEAR(halves.rms[1] / expected[1], 1, 1e-12);
+  EXPECT_TRUE(std::isnan(halves.rms[2]));
+  EXPECT_GE(halves.rms[3], 0);
+  EXPECT_LT(halves.rms[3], 1e-323);
 }
 
 // bfloat16 0x3fc0 is 1.5, float16 0x3e00 too.

@@ -33,7 +33,7 @@ function findRange(cells) {
 }
 
 function decodeCell(code, unit) {
-  return unit * 2 ** ((code - 128) / STEPS);
+  return Math.min(Number.MAX_VALUE, unit * 2 ** ((code - 128) / STEPS));
 }
 
 function drawMap(canvas, map) {
