@@ -132,18 +132,27 @@ std::string TensorColumns::release_json() {
 
 namespace {
 
+std::uint64_t count_characters(std::string_view text) {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 std::string make_tokens_json(const Vocabulary& vocabulary, std::size_t count) {
   JsonWriter out;
   out.begin_object();
   out.write_key("texts");
   out.begin_array();
   std::string types;
+  std::vector<Attributes::Entry> lengths;
   for (std::size_t id = 0; id < count; ++id) {
-    out.write_value(shorten(vocabulary.text(id), kLongestName));
+    const std::string_view text = vocabulary.text(id);
+    out.write_value(shorten(text, kLongestName));
+    if (text.size() > kLongestName) lengths.emplace_back(std::to_string(id), count_characters(text));
     types += static_cast<char>('0' + static_cast<int>(vocabulary.type(id)));
   }
   out.end_array();
   out.write_member("types", types);
+  out.write_member("lengths", Value(Attributes::from_unique(std::move(lengths))));
   out.end_object();
   return out.release();
 }

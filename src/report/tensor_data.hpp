@@ -76,8 +76,9 @@ class TensorColumns {
 Value compare_with(const Model& original, const Model& model, const PageTensors& tensors, const Progress& progress,
                    TensorColumns& columns);
 
-// Returns the tokens as JSON, {"texts": [...], "types": "..."}, deflated to at most `most` bytes. Sets `kept` to the
-// number of tokens that fit.
+// Returns the tokens as JSON, {"texts": [...], "types": "...", "lengths": {"ID": LENGTH}}, deflated to at most `most`
+// bytes. `lengths` has the number of characters of those whose texts are cut. Sets `kept` to the number of tokens that
+// fit.
 std::string pack_vocabulary(const Vocabulary& vocabulary, std::size_t most, std::size_t& kept);
 
 // Returns a number with five significant digits; null if it is not finite.

@@ -20,7 +20,10 @@ EXAMPLE = ROOT / "examples" / "nano-mistral"
 WIDTHS = {360: 740, 1600: 900}
 
 HOSTILE = ["<script>document.title = 'run'</script>", '"><img src=x onerror="document.title=1">', "</script><svg onload=alert(1)>",
-           "<a href='javascript:alert(1)'>a</a>", "line\nbreak\u2028end", "{{constructor}} ${alert(1)} &lt;b&gt;"]  # fmt: skip
+           "<a href='javascript:alert(1)'>a</a>", "line\nbreak\u2028end", "{{constructor}} ${alert(1)} &lt;b&gt;", "\u202eevil.weight\u2067"]  # fmt: skip
+# Characters that change the direction of writing are shown as escapes.
+SHOWN = [name.replace("\u202e", "\\u202e").replace("\u2067", "\\u2067") for name in HOSTILE]
+LONG_TOKEN = "z" * 10000
 
 
 def expect(found, expected, what):
@@ -38,14 +41,14 @@ def write_hostile_directory(path):
     header, data = {"__metadata__": {HOSTILE[0]: HOSTILE[1]}}, b""
     for i, name in enumerate(HOSTILE):
         header[name] = {"dtype": "F32", "shape": [4, 8], "data_offsets": [128 * i, 128 * (i + 1)]}
-        numbers = [math.nan if i == 2 and j == 5 else 0.5 * j - i for j in range(32)]
+        numbers = [math.nan if i in (2, 6) and j == 5 else 0.5 * j - i for j in range(32)]
         data += struct.pack("<32f", *numbers)
     text = json.dumps(header).encode()
     (path / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
     (path / "config.json").write_text(
         json.dumps({"model_type": HOSTILE[0], "architectures": [HOSTILE[1]], HOSTILE[2]: HOSTILE[3]})
     )
-    vocabulary = {text: i for i, text in enumerate([*HOSTILE, "a", "b"])}
+    vocabulary = {text: i for i, text in enumerate([*HOSTILE, "a", "b", LONG_TOKEN])}
     tokenizer = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
                  "decoder": None, "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}  # fmt: skip
     (path / "tokenizer.json").write_text(json.dumps(tokenizer))
@@ -281,6 +284,9 @@ def check_example(browser, url):
             check.end()
 
 
+DIRECTIONS = "/[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]/.test(document.documentElement.innerHTML.replace(/<script.*?<\\/script>/gs, ''))"
+
+
 def check_hostile(browser, url):
     for width in WIDTHS:
         check = Check(browser, url, width)
@@ -293,12 +299,17 @@ def check_hostile(browser, url):
             0,
             "elements made of names",
         )
-        expect(read_column(page, "tensors", 0), HOSTILE, "names of tensors")
+        expect(read_column(page, "tensors", 0), SHOWN, "names of tensors")
+        expect(page.run(DIRECTIONS), False, "a character that changes the direction of writing")
+        expect(SHOWN[6] in page.run("document.querySelector('#findings').textContent"), True, "a finding with the name")
         page.type("#vocabulary input[type=search]", "<img")
         expect(read_column(page, "vocabulary", 1)[0], HOSTILE[0], "token")
         page.wait(
             "document.querySelectorAll('#vocabulary tbody tr').length === 0 || document.querySelectorAll('#vocabulary tbody tr').length === 1"
         )
+        page.type("#vocabulary input[type=search]", "zzz")
+        page.wait("document.querySelector('#vocabulary tbody code').textContent.startsWith('zzz')")
+        expect(read_column(page, "vocabulary", 2), ["10,000"], "length of a token whose text is cut")
         expect(HOSTILE[1] in page.run("document.querySelector('#chat pre').textContent"), True, "the template's text")
         expect(page.run("document.querySelector('.tile.warn, .tile.bad') !== null"), True, "a verdict about NaN")
         for _ in HOSTILE:
@@ -309,6 +320,16 @@ def check_hostile(browser, url):
 
 def check_print(browser, url):
     page = browser.open_page()
+    # Letter paper with Chromium's margins has 740 pixels, A4 718. No table is wider than its frame, which shows all.
+    for width in (740, 718):
+        page.show(url, width, 1000, media="print")
+        cut = page.run(
+            """[...document.querySelectorAll('.scroll')].filter((frame) => frame.scrollWidth > frame.clientWidth + 1 ||
+            getComputedStyle(frame).overflowX !== 'visible').map((frame) => frame.textContent.slice(0, 40))"""
+        )
+        expect(cut, [], f"tables that paper of {width} pixels cuts")
+        shown = "[...document.querySelectorAll('#tensors th')].filter((head) => head.offsetWidth > 0).length"
+        expect(page.run(shown) >= 10, True, "columns of the printed table")
     page.show(url, 1600, 900, dark=True)
     pages = page.print_pages()
     expect(pages.startswith(b"%PDF"), True, "a PDF file")
@@ -331,6 +352,7 @@ def main():
         write_hostile_directory(folder / "hostile")
         poise("report", folder / "hostile", "-o", folder / "hostile.html")
         check_hostile(browser, (folder / "hostile.html").as_uri())
+        check_print(browser, (folder / "hostile.html").as_uri())  # with a column for numbers that are not finite
         # Files that have little: each section that lacks its data is left out.
         numbers = struct.pack("<Q", 2) + b"{}"
         (folder / "empty.safetensors").write_bytes(numbers)

@@ -1,6 +1,7 @@
 "use strict";
 
-// Helpers of all sections. Texts from files reach the page as text nodes alone, never as markup.
+// Helpers of all sections. Texts from files reach the page as text nodes alone, never as markup, and with their
+// characters that change the direction of writing as escapes.
 
 const model = JSON.parse(document.getElementById("model-data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
@@ -19,10 +20,17 @@ function fill(element, properties, children) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (key === "style") for (const [name, of] of Object.entries(value)) element.style.setProperty(name, of);
-    else element.setAttribute(key, value === true ? "" : String(value));
+    else element.setAttribute(key, value === true ? "" : escapeDirections(String(value)));
   }
-  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) element.append(child);
+  for (const child of children.flat(Infinity))
+    if (child !== null && child !== undefined) element.append(typeof child === "string" ? escapeDirections(child) : child);
   return element;
+}
+
+// Replaces characters that would reverse the text and the numbers around them, such as U+202E.
+function escapeDirections(text) {
+  return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (letter) => "\\u" + letter.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
 // Makes a section with a heading, adds it to the page and to the list of sections, and returns it.
@@ -40,7 +48,7 @@ function addLink(id, title) {
 
 // Reports a change to screen readers.
 function announce(text) {
-  document.getElementById("said").textContent = text;
+  document.getElementById("said").textContent = escapeDirections(text);
 }
 
 // Makes a row of buttons, one of them pressed, from choices: [value, label].

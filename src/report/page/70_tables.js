@@ -100,11 +100,12 @@ function addVocabulary(data) {
   const about = model.vocabulary;
   const section = addSection("vocabulary", "Vocabulary", `${formatPlural(about.size, "token")}` +
     (about.merges ? `, ${formatPlural(about.merges, "merge")}` : "") + ". Search for a text, or for an id as #123.", "Vocabulary");
-  const tokens = data.texts.map((text, id) => ({id, text, type: TOKEN_TYPES[Number(data.types[id])] || ""}));
+  // `lengths` has those of the tokens whose texts are cut.
+  const tokens = data.texts.map((text, id) => ({id, text, length: data.lengths[id] ?? [...text].length, type: TOKEN_TYPES[Number(data.types[id])] || ""}));
   const table = makeTable("Tokens", [
     {name: "Id", class: "number narrow", key: (token) => token.id, cell: (token) => String(token.id)},
     {name: "Token", class: "", key: (token) => token.text, cell: (token) => make("code", {class: "token"}, token.text)},
-    {name: "Length", class: "number", key: (token) => token.text.length, first: "descending", cell: (token) => String([...token.text].length)},
+    {name: "Length", class: "number", key: (token) => token.length, first: "descending", cell: (token) => formatCount(token.length)},
     {name: "Kind", class: "", key: (token) => token.type, first: "descending", cell: (token) => token.type},
   ], "token");
   const search = makeSearch("Search tokens", (text) => {

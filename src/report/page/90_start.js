@@ -18,6 +18,7 @@ function watchSections() {
 }
 
 async function start() {
+  document.title = escapeDirections(document.title);
   let tensors = [];
   let vocabulary = null;
   let problem = "";
