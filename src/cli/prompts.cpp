@@ -236,7 +236,9 @@ class AnswerWriter {
       refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (line != header)
       refuse(
-          "this file was begun with another model or other options: remove it to begin again, or repeat that command");
+          "this file was begun with another model or vocabulary, or with other end tokens or options: remove it to "
+          "begin "
+          "again, or repeat that command");
     kept_ = line.size() + 1;
   }
 
@@ -306,23 +308,27 @@ std::string describe_run(const Weights& weights, const PromptsOptions& prompts, 
   Value::Array biases;
   for (const auto& [token, bias] : sampling.logit_bias)
     biases.emplace_back(Value::Array{std::int64_t{token}, static_cast<double>(bias)});
-  Attributes run = {{"poise", "run --prompts"},
-                    {"version", std::uint64_t{1}},
-                    {"model", find_fingerprint(weights)},
-                    {"exact", session.exact},
-                    {"cache", to_string(choose_cache_type(session))},
-                    {"context", std::uint64_t{find_context(weights, session)}},
-                    {"temperature", static_cast<double>(sampling.temperature)},
-                    {"top_k", sampling.top_k},
-                    {"top_p", static_cast<double>(sampling.top_p)},
-                    {"min_p", static_cast<double>(sampling.min_p)},
-                    {"seed", sampling.seed},
-                    {"repetition_penalty", static_cast<double>(sampling.repetition_penalty)},
-                    {"presence_penalty", static_cast<double>(sampling.presence_penalty)},
-                    {"frequency_penalty", static_cast<double>(sampling.frequency_penalty)},
-                    {"logit_bias", std::move(biases)},
-                    {"stop", Value::Array(generate.stop.begin(), generate.stop.end())},
-                    {"ignore_eos", generate.ignore_eos}};
+  const std::vector<TokenId>& ends = weights.parts().ends;
+  Attributes run = {
+      {"poise", "run --prompts"},
+      {"version", std::uint64_t{1}},
+      {"model", find_fingerprint(weights)},
+      {"vocabulary", weights.has_tokenizer() ? Value(compute_fingerprint(weights.tokenizer().vocabulary())) : Value()},
+      {"ends", Value::Array(ends.begin(), ends.end())},
+      {"exact", session.exact},
+      {"cache", to_string(choose_cache_type(session))},
+      {"context", std::uint64_t{find_context(weights, session)}},
+      {"temperature", static_cast<double>(sampling.temperature)},
+      {"top_k", sampling.top_k},
+      {"top_p", static_cast<double>(sampling.top_p)},
+      {"min_p", static_cast<double>(sampling.min_p)},
+      {"seed", sampling.seed},
+      {"repetition_penalty", static_cast<double>(sampling.repetition_penalty)},
+      {"presence_penalty", static_cast<double>(sampling.presence_penalty)},
+      {"frequency_penalty", static_cast<double>(sampling.frequency_penalty)},
+      {"logit_bias", std::move(biases)},
+      {"stop", Value::Array(generate.stop.begin(), generate.stop.end())},
+      {"ignore_eos", generate.ignore_eos}};
   if (generate.stop_id) run.set("stop_id", std::int64_t{*generate.stop_id});
   // With RankSplit::heads, sums of several ranks round differently from those of one process.
   if (get_cluster().size() > 1 && prompts.split == RankSplit::heads)

@@ -158,4 +158,22 @@ std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attrib
   return "xxh3:" + hasher->finish();
 }
 
+std::string compute_fingerprint(const Vocabulary& vocabulary) {
+  const auto hasher = make_xxh3();
+  const auto add = [&](const Value& value) {
+    const std::string line = to_json(value) + "\n";
+    hasher->update(std::as_bytes(std::span(line)));
+  };
+  add(Value::Array{static_cast<std::uint64_t>(vocabulary.kind), vocabulary.add_dummy_prefix,
+                   vocabulary.remove_extra_whitespaces, vocabulary.normalizer, vocabulary.pipeline});
+  for (const TokenId id : {vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id, vocabulary.unk_id})
+    add(std::int64_t{id});
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    add(Value::Array{std::string(vocabulary.text(id)), static_cast<double>(vocabulary.score(id)),
+                     static_cast<std::uint64_t>(vocabulary.type(id))});
+  }
+  for (const auto& [left, right] : vocabulary.merges) add(Value::Array{std::string(left), std::string(right)});
+  return "xxh3:" + hasher->finish();
+}
+
 }  // namespace poise

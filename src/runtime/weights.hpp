@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/model.hpp>
 #include <poise/session.hpp>
 #include <poise/tensor.hpp>
 #include <poise/value.hpp>
@@ -68,5 +69,9 @@ std::span<const float> drop_padding_scores(const Weights& weights, std::span<con
 // computing one token. Different models rarely have equal fingerprints by chance, but somebody can make two that do.
 // Throws what reading the blobs throws.
 std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
+
+// Returns a fingerprint of all that turns text into tokens and back: "xxh3:" and 16 digits. It covers tokens, merges,
+// special ids and the algorithm with its settings, but no chat template.
+std::string compute_fingerprint(const Vocabulary& vocabulary);
 
 }  // namespace poise
