@@ -20,7 +20,10 @@ struct SamplingDefaults {
   std::optional<float> top_p = {};
   std::optional<float> min_p = {};
   std::optional<float> repetition_penalty = {};
-  std::vector<std::string> ignored = {};  // stated, but out of range or not known to Sampler: "typical_p 0.9"
+  // Stated, but out of range, or not known to Poise: "num_beams 4". The second list has those that count only if the
+  // temperature is above 0: "typical_p 0.9".
+  std::vector<std::string> ignored = {};
+  std::vector<std::string> ignored_when_sampling = {};
 };
 
 // Reads the defaults. A generation_config.json means the same as in transformers: if do_sample is true, an absent

@@ -1,6 +1,7 @@
 #include "cli/model_options.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
@@ -192,8 +193,10 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
     print_message(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
                               is_temperature ? "; --temperature 0 picks the best token each time" : ""));
   }
-  if (!defaults.ignored.empty() && sampling.temperature > 0)
-    print_message(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
+  std::vector<std::string> ignored = defaults.ignored;
+  if (sampling.temperature > 0) std::ranges::copy(defaults.ignored_when_sampling, std::back_inserter(ignored));
+  if (!ignored.empty())
+    print_message(fmt::format("note: Poise ignores {} of {}", fmt::join(ignored, ", "), defaults.source));
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {

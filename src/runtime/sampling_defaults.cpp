@@ -9,16 +9,19 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "syntax/element_value.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {
 
-// Names a key of a sampling method that Sampler lacks, and the value that switches the method off.
+// Names a key of a method that Poise lacks, and the number that switches the method off. null, false, and empty lists
+// and objects do so for any key.
 struct UnknownKey {
   std::string_view key;
   double neutral;
+  bool only_when_sampling = false;  // the key changes no text at temperature 0
 };
 
 struct SamplingKeys {
@@ -31,9 +34,32 @@ struct SamplingKeys {
   std::span<const UnknownKey> unknown;
 };
 
-constexpr UnknownKey kUnknownOfGeneration[] = {{"typical_p", 1},  {"epsilon_cutoff", 0},
-                                               {"eta_cutoff", 0}, {"no_repeat_ngram_size", 0},
-                                               {"num_beams", 1},  {"penalty_alpha", 0}};
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // no number switches the method off
+
+// The keys of transformers' GenerationConfig that change a text, except its largest length and those that count
+// only with others of this list.
+constexpr UnknownKey kUnknownOfGeneration[] = {
+    {"num_beams", 1},
+    {"no_repeat_ngram_size", 0},
+    {"penalty_alpha", 0},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"suppress_tokens", kNone},
+    {"begin_suppress_tokens", kNone},
+    {"bad_words_ids", kNone},
+    {"sequence_bias", kNone},
+    {"forced_eos_token_id", kNone},
+    {"exponential_decay_length_penalty", kNone},
+    {"guidance_scale", 1},
+    {"watermarking_config", kNone},
+    {"dola_layers", kNone},
+    {"stop_strings", kNone},
+    {"token_healing", kNone},
+    {"typical_p", 1, true},
+    {"epsilon_cutoff", 0, true},
+    {"eta_cutoff", 0, true},
+    {"top_h", kNone, true},
+};
 constexpr SamplingKeys kGenerationKeys = {
     .source = "generation_config.json",
     .temperature = "temperature",
@@ -44,7 +70,8 @@ constexpr SamplingKeys kGenerationKeys = {
     .unknown = kUnknownOfGeneration,
 };
 
-constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0}, {"general.sampling.mirostat", 0}};
+constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0, true},
+                                         {"general.sampling.mirostat", 0, true}};
 constexpr SamplingKeys kGgufKeys = {
     .source = "general.sampling.*",
     .temperature = "general.sampling.temp",
@@ -66,20 +93,29 @@ class DefaultsReader {
     result_.min_p = read_valid_number<float>(keys_.min_p, &SamplingOptions::min_p);
     result_.repetition_penalty =
         read_valid_number<float>(keys_.repetition_penalty, &SamplingOptions::repetition_penalty);
-    for (const auto& [key, neutral] : keys_.unknown) {
+    for (const auto& [key, neutral, only_when_sampling] : keys_.unknown) {
       const Value* const value = from_.find(key);
-      const bool is_set = value != nullptr && *value != Value();
-      if (is_set && convert_to_double(value) != neutral) add_ignored(key, *value);
+      if (is_set(value) && convert_to_double(value) != neutral) add_ignored(key, *value, only_when_sampling);
     }
     const bool has_any = result_.temperature || result_.top_k || result_.top_p || result_.min_p ||
-                         result_.repetition_penalty || !result_.ignored.empty();
+                         result_.repetition_penalty || !result_.ignored.empty() ||
+                         !result_.ignored_when_sampling.empty();
     if (has_any) result_.source = keys_.source;
     return std::move(result_);
   }
 
  private:
-  void add_ignored(std::string_view key, const Value& value) {
-    result_.ignored.push_back(fmt::format("{} {}", key, to_json(value)));
+  static bool is_set(const Value* value) {
+    if (value == nullptr || *value == Value() || *value == Value(false)) return false;
+    const auto* const list = value->get_if<Value::Array>();
+    const auto* const object = value->get_if<Attributes>();
+    return !(list != nullptr && list->empty()) && !(object != nullptr && object->empty());
+  }
+
+  void add_ignored(std::string_view key, const Value& value, bool only_when_sampling) {
+    constexpr std::size_t kLongestValue = 60;
+    auto& list = only_when_sampling ? result_.ignored_when_sampling : result_.ignored;
+    list.push_back(fmt::format("{} {}", key, shorten(to_json(value), kLongestValue)));
   }
 
   // Returns the number of a key; std::nullopt if the key is absent or null. If the value is not a `Number`, or Sampler
@@ -100,7 +136,7 @@ class DefaultsReader {
       } catch (const Error&) {
       }
     }
-    add_ignored(key, *value);
+    add_ignored(key, *value, key != keys_.repetition_penalty);
     return std::nullopt;
   }
 

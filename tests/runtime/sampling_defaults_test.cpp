@@ -58,7 +58,27 @@ TEST(SamplingDefaults, NameWhatTheSamplerLacksOrRefuses) {
   EXPECT_EQ(found.temperature, 1.0F);
   EXPECT_EQ(found.top_k, 50);
   EXPECT_EQ(found.top_p, std::nullopt);
-  EXPECT_THAT(found.ignored, ElementsAre("temperature -1", "top_k 1.5", "top_p \"high\"", "typical_p 0.9"));
+  EXPECT_THAT(found.ignored, IsEmpty());
+  EXPECT_THAT(found.ignored_when_sampling,
+              ElementsAre("temperature -1", "top_k 1.5", "top_p \"high\"", "typical_p 0.9"));
+}
+
+// These count without sampling, too.
+TEST(SamplingDefaults, NameMethodsThatPoiseLacks) {
+  for (const char* json : {R"({"num_beams": 4, "typical_p": 0.5})", R"({"no_repeat_ngram_size": 3})",
+                           R"({"suppress_tokens": [1, 2]})", R"({"bad_words_ids": [[1]]})", R"({"min_new_tokens": 2})",
+                           R"({"stop_strings": ["a"]})", R"({"repetition_penalty": -1})"}) {
+    const SamplingDefaults found = of_generation_config(json);
+    EXPECT_EQ(found.source, "generation_config.json") << json;
+    EXPECT_EQ(found.ignored.size(), 1U) << json;
+  }
+  EXPECT_THAT(of_generation_config(R"({"suppress_tokens": [1, 2]})").ignored, ElementsAre("suppress_tokens [1,2]"));
+  const SamplingDefaults off = of_generation_config(
+      R"({"num_beams": 1, "suppress_tokens": [], "bad_words_ids": null, "token_healing": false, "min_length": 0,
+          "sequence_bias": {}, "guidance_scale": 1.0, "typical_p": 1.0})");
+  EXPECT_EQ(off.source, "");
+  EXPECT_THAT(off.ignored, IsEmpty());
+  EXPECT_THAT(off.ignored_when_sampling, IsEmpty());
 }
 
 TEST(SamplingDefaults, ComeFromKeysOfGguf) {
@@ -74,7 +94,7 @@ TEST(SamplingDefaults, ComeFromKeysOfGguf) {
   EXPECT_EQ(found.top_k, 64);
   EXPECT_EQ(found.top_p, 0.95F);
   EXPECT_EQ(found.repetition_penalty, 1.05F);
-  EXPECT_THAT(found.ignored, ElementsAre("general.sampling.mirostat 2"));
+  EXPECT_THAT(found.ignored_when_sampling, ElementsAre("general.sampling.mirostat 2"));
   model.attributes.set("general.sampling.temp", 0.7);
   EXPECT_EQ(read_sampling_defaults(model).temperature, 0.7F);
   // A directory that was converted keeps its own file.
@@ -91,7 +111,7 @@ TEST(SamplingDefaults, TakeNoNumberThatIsNotFiniteOrTooLarge) {
   EXPECT_EQ(found.temperature, std::nullopt);
   EXPECT_EQ(found.top_k, std::nullopt);
   EXPECT_EQ(found.top_p, std::nullopt);
-  EXPECT_EQ(found.ignored.size(), 3U);
+  EXPECT_EQ(found.ignored_when_sampling.size(), 3U);
 }
 
 }  // namespace
