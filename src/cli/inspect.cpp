@@ -15,6 +15,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
+#include "formats/metadata.hpp"
 #include "ops/delta/delta_parts.hpp"
 #include "views/dense.hpp"
 
@@ -36,13 +37,13 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-// Formats a value for people: text has no quotes, and long values are cut.
+// Formats a value for people: text has no quotes, long values are cut, and infinities and NaN have their names.
 std::string format_plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
-  if (array == nullptr || array->size() <= kLongestValue) return shorten(to_json(value), kLongestValue);
+  if (array == nullptr || array->size() <= kLongestValue) return shorten(make_json_text(value), kLongestValue);
   const Value::Array first(array->begin(), array->begin() + kLongestValue);  // the rest would be cut
-  return shorten(to_json(first), kLongestValue);
+  return shorten(make_json_text(first), kLongestValue);
 }
 
 void print_map(std::string_view title, const Attributes& map) {

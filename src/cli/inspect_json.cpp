@@ -107,7 +107,8 @@ class InspectionJson {
     out_->end_object();
   }
 
-  JsonOutput out_;
+  // A file may hold null, too, so numbers that are not finite are texts.
+  JsonOutput out_{JsonWriter::NotFinite::quoted};
 };
 
 }  // namespace

@@ -73,6 +73,7 @@ inline Value make_number_or_null(std::optional<std::uint64_t> number) { return n
 // Prints JSON in pieces while it is made, so that memory does not grow with the number of tensors.
 class JsonOutput {
  public:
+  explicit JsonOutput(JsonWriter::NotFinite not_finite = JsonWriter::NotFinite::null) : writer_(2, not_finite) {}
   JsonWriter* operator->() { return &writer_; }
 
   // Writes an array. `add` is called for each item, and writes it.
@@ -95,7 +96,7 @@ class JsonOutput {
   }
 
   static constexpr std::size_t kPiece = 64 << 10;
-  JsonWriter writer_{2};
+  JsonWriter writer_;
 };
 
 }  // namespace poise::cli

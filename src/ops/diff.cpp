@@ -40,7 +40,7 @@ namespace {
 std::string format_field(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
-  return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
+  return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + make_json_text(value);
 }
 
 void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b,

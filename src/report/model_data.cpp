@@ -15,6 +15,7 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/adapter.hpp"
+#include "formats/metadata.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -38,7 +39,8 @@ Value::Array list_entries(const Attributes& map) {
     const auto* const list = value.get_if<Value::Array>();
     const bool is_long = list != nullptr && list->size() > kLongestValue;  // the text of the list would be cut
     const Value shown = is_long ? Value::Array(list->begin(), list->begin() + kLongestValue) : value;
-    rows.push_back(Value::Array{shorten(key, kLongestValue), shorten(text ? *text : to_json(shown), kLongestValue)});
+    rows.push_back(
+        Value::Array{shorten(key, kLongestValue), shorten(text ? *text : make_json_text(shown), kLongestValue)});
   }
   return rows;
 }

@@ -88,7 +88,9 @@ struct JsonItem {
     } else if (out.not_finite_ == JsonWriter::NotFinite::null) {
       out.text_ += "null";
     } else {
-      out.text_ += std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+      const std::string_view name = std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+      const std::string_view quote = out.not_finite_ == JsonWriter::NotFinite::quoted ? "\"" : "";
+      out.text_ += fmt::format("{0}{1}{0}", quote, name);
     }
   }
   void operator()(const std::string& text) const { append_quoted(out.text_, text); }

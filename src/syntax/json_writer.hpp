@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,9 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // Chooses how to write numbers that JSON lacks: as null, or as NaN, Infinity and -Infinity as Python's json does.
-  enum class NotFinite : bool { null, named };
+  // Chooses how to write numbers that JSON lacks: as null, as the texts "NaN", "Infinity" and "-Infinity", or as these
+  // words without quotes, as Python's json does.
+  enum class NotFinite : std::uint8_t { null, quoted, named };
 
   // `indent` is the number of spaces for each level; if it is below 0, all text is in one line.
   explicit JsonWriter(int indent = -1, NotFinite not_finite = NotFinite::null)

@@ -240,7 +240,7 @@ TEST_F(PlanTest, StatesNumbersInPlaceOfCodes) {
   EXPECT_THAT(direct.losses, IsEmpty());
   EXPECT_EQ(direct.decoded.tensors, 0U);
   const ConvertReport report = write(direct, file("direct"));
-  EXPECT_EQ(std::ranges::count(report.quantized, name, &ConvertReport::Quantized::name), 0);
+  EXPECT_EQ(std::ranges::count(report.quantized, name, &ConvertReport::Quantized::tensor), 0);
   EXPECT_EQ(open(file("direct")).find(name)->require("data").dtype, DType::bf16);
 
   write(plan(model, "zt", quantized("group4")), file("codes.zt"));

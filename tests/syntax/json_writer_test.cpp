@@ -1,6 +1,8 @@
 // Writing piece by piece gives the same text as to_json() of the same value.
 #include "syntax/json_writer.hpp"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 namespace poise {
@@ -31,6 +33,19 @@ TEST(JsonWriter, WritesTheTextOfToJson) {
     out.end_object();
     EXPECT_EQ(out.release(), to_json(whole, indent)) << indent;
   }
+}
+
+TEST(JsonWriter, WritesNumbersThatAreNotFiniteAsAsked) {
+  const auto write = [](JsonWriter::NotFinite not_finite) {
+    JsonWriter out(-1, not_finite);
+    out.write_value(
+        Value(Value::Array{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN(), Value(), 1.5}));
+    return out.release();
+  };
+  EXPECT_EQ(write(JsonWriter::NotFinite::null), "[null,null,null,null,1.5]");
+  EXPECT_EQ(write(JsonWriter::NotFinite::quoted), R"(["Infinity","-Infinity","NaN",null,1.5])");
+  EXPECT_EQ(write(JsonWriter::NotFinite::named), "[Infinity,-Infinity,NaN,null,1.5]");
 }
 
 TEST(JsonWriter, GivesTheTextPieceByPiece) {
