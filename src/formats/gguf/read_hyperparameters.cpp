@@ -133,7 +133,7 @@ class HyperparameterReader {
     if (name != "none") entries_.remove(make_key("rope.scaling.type"));
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
-      scaling = read_longrope(factors);
+      scaling = name == "none" ? read_longrope(factors) : read_longrope(divide_further(factors));
     } else if (name != "none") {
       scaling = Attributes{{"rope_type", name}};
       for (const KeyRow& row : kScalingKeys) {
@@ -177,6 +177,18 @@ class HyperparameterReader {
     const double configured = convert_to_double(scaling.find("attention_factor")).value_or(0);
     if (std::abs(attention - configured) > kClose)
       scaling.set("attention_factor", convert_by_spelling(static_cast<float>(attention)));
+  }
+
+  // llama.cpp divides the frequencies by rope.scaling.factor, too; transformers gives the factor of longrope another
+  // meaning.
+  RopeFactors divide_further(RopeFactors factors) {
+    const auto said = remove({"rope.scaling.factor", {}, KeyRow::Kind::number});
+    const double factor = said ? *said->get_if<double>() : 1;
+    if (factor == 0 || factor == 1) return factors;
+    for (auto* list : {&factors.long_contexts, &factors.short_contexts}) {
+      for (float& number : *list) number = static_cast<float>(number * factor);
+    }
+    return factors;
   }
 
   Attributes read_longrope(const RopeFactors& factors) {

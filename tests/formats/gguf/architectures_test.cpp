@@ -747,6 +747,13 @@ TEST(GgufArchitectures, KeysThatOnlyLlamaCppHasAreFollowedOrRefused) {
     EXPECT_FALSE(find(5000)) << name;
     EXPECT_TRUE(find(6000)) << name;
   }
+  const Model further = read(file_of(entries("llama", {text_entry("llama.rope.scaling.type", "longrope"),
+                                                       f32_entry("llama.rope.scaling.factor", 4)}),
+                                     {{"rope_factors_long.weight", {2}, 0, floats({1, 4})},
+                                      {"rope_factors_short.weight", {2}, 0, floats({1, 2})}})
+                                 .bytes());
+  EXPECT_EQ(*further.config_json.get_if<Attributes>("rope_scaling")->find("long_factor"),
+            Value(Value::Array{4.0, 16.0}));
   const std::vector<Entry> linear = {f32_entry("llama.rope.scaling.factor", 4)};
   const Model both = read(file_of(entries("llama", linear), {{"rope_freqs.weight", {2}, 0, floats({1, 2})}}).bytes());
   EXPECT_THAT(find_unknown_weights(both), ElementsAre("rope_freqs.weight"));
