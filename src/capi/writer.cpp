@@ -189,8 +189,14 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
     poise::Model& model = require_unfinished(writer).model;
     const poise_card from = read_struct(dereference(card, "card"), POISE_CARD_INIT);
     poise::Card checked = poise::normalize_card(convert_card(&from));
-    if (from.model_type != nullptr && checked.model_type != model.card.model_type)
-      poise::set_model_type(model, checked.model_type, {});
+    if (from.model_type != nullptr && checked.model_type != model.card.model_type) {
+      try {
+        poise::set_model_type(model, checked.model_type, {});
+      } catch (const poise::Error& problem) {  // the configuration is the caller's, so no file is invalid
+        if (problem.kind() != poise::ErrorKind::invalid_file) throw;
+        throw poise::Error(poise::ErrorKind::bad_argument, problem.message());
+      }
+    }
     poise::Card& to = model.card;
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
@@ -289,9 +295,10 @@ poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {
     poise_writer& to = require_unfinished(writer);
     to.ended = true;
     const poise::PreparedFile prepared = prepare_plan(to);
+    std::string losses = make_losses_json(prepared);  // before the commit, after which nothing may fail
     prepared.write(*to.output, to.options.progress);
     to.output->commit();
-    to.losses = make_losses_json(prepared);
+    to.losses = std::move(losses);
   });
 }
 

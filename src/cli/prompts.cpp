@@ -237,8 +237,7 @@ class AnswerWriter {
     if (line != header)
       refuse(
           "this file was begun with another model or vocabulary, or with other end tokens or options: remove it to "
-          "begin "
-          "again, or repeat that command");
+          "begin again, or repeat that command");
     kept_ = line.size() + 1;
   }
 

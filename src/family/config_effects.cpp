@@ -184,9 +184,15 @@ std::vector<std::string> list_defaults_that_differ(const Model& model) {
   if (!model.config) return {};
   const Family& family = find_family_or_llama(model);
   const ConfigView view = make_config_view(model);
-  const std::optional<DecoderPlan> plan = find_plan(view, family);
+  const auto find_own_plan = [&](const ConfigView& keys) {
+    std::optional<DecoderPlan> found = find_plan(keys, family);
+    // The name of a tensor that the model lacks changes nothing.
+    if (found && model.find(found->rope_divisors) == nullptr) found->rope_divisors = {};
+    return found;
+  };
+  const std::optional<DecoderPlan> plan = find_own_plan(view);
   const auto is_same_with = [&](const Attributes& keys) {
-    return find_plan({view.config, keys, view.experts}, family) == plan;
+    return find_own_plan({view.config, keys, view.experts}) == plan;
   };
   if (!plan || is_same_with({})) return {};
   Attributes needed;

@@ -76,10 +76,10 @@ Config read_config_attributes(const Attributes& map, std::string& model_type, co
 }
 
 void parse_config(Model& model, Attributes map, const std::string& path) {
-  std::string& model_type = model.card.model_type;
-  model_type = ConfigKeys(map, path).read_text("model_type").value_or(model_type);
+  std::string model_type = ConfigKeys(map, path).read_text("model_type").value_or(model.card.model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
   model.config = known ? read_config_attributes(map, model_type, path) : read_own_config(map, model_type);
+  model.card.model_type = std::move(model_type);
   model.config_json = std::move(map);
 }
 

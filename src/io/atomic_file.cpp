@@ -114,6 +114,14 @@ bool rename_unless_taken(const std::filesystem::path& from, const std::filesyste
   return result == 0;
 }
 
+// Returns true if the path names the open file.
+bool is_file(const FileDescriptor& fd, const std::filesystem::path& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 // Removes a finished file that an interrupted save has left. A running save holds a lock on its file.
 void remove_leftover(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -335,11 +343,7 @@ void AtomicFile::commit_undoably() {
   find_replaced_file(target_, overwrite_);  // the target may have changed
   is_new_ = claim_name();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
-  if (is_new_) {
-    temporary_.clear();
-  } else {
-    exchange();
-  }
+  if (!is_new_) exchange();
   committed_ = true;
 }
 
@@ -367,13 +371,15 @@ void AtomicFile::undo_commit() {
   if (!committed_) return;
   if (is_new_) {
     ::unlink(target_.c_str());
+    if (is_file(fd_, temporary_)) ::unlink(temporary_.c_str());
   } else {
     ::rename(temporary_.c_str(), target_.c_str());
   }
 }
 
 void AtomicFile::end_commit() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  // A new file has its hidden name, too, if its removal failed.
+  if (!is_new_ || is_file(fd_, temporary_)) ::unlink(temporary_.c_str());
   sync_directory(find_parent_directory(target_));
 }
 

@@ -77,7 +77,8 @@ class AtomicFile final : public Sink {
 
   std::filesystem::path target_;
   std::filesystem::path directory_;  // the directory in which the file is created
-  // The hidden name of the file, or after commit_undoably() of the file that it replaced; empty if there is none.
+  // The hidden name of the file, or after commit_undoably() of the file that it replaced, if there was one. Empty while
+  // the file has no name.
   std::filesystem::path temporary_;
   bool overwrite_;
   std::string remedy_;

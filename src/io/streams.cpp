@@ -40,12 +40,8 @@ AtomicFile make_temporary_file(const std::string& name) {
 }  // namespace
 
 std::filesystem::path find_temporary_directory() {
-  std::filesystem::path directory;
-  for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {  // as std::filesystem::temp_directory_path() does
-    const char* const given = std::getenv(name);
-    if (directory.empty() && given != nullptr) directory = given;
-  }
-  if (directory.empty()) directory = "/tmp";
+  const char* const given = std::getenv("TMPDIR");
+  const std::filesystem::path directory = given == nullptr || *given == '\0' ? "/tmp" : given;
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(directory, error);
   if (!is_directory && !error) error = std::make_error_code(std::errc::not_a_directory);

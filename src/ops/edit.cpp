@@ -109,7 +109,7 @@ std::string describe_harm(const Model& before, const Model& after, const Attribu
   return fmt::format("the edited file would fail verify: {}{}", errors.front(), more);
 }
 
-// Describes the first new attribute whose name is that of a card's field or a configuration's key in
+// Describes the first new attribute whose name begins as those of the card's fields and of the configuration's keys in
 // ConvertOptions::set; empty if there is none.
 std::string describe_mistaken_key(const std::vector<std::string>& added) {
   for (const auto& [prefix, place] : {std::pair("card.", "the card"), std::pair("config.", "the configuration")}) {
@@ -165,24 +165,19 @@ void require_other_files(const ReadyEdit& ready, const std::filesystem::path& ou
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
       if (!at || at->source->name() == opened.input.source->name()) continue;
-      if (!is_same_folder) {
-        throw Error(ErrorKind::bad_argument,
-                    fmt::format("tensor {} is in {}: write the copy to the directory of that file", tensor.name,
-                                at->source->name()),
-                    output.string());
-      }
-      if (!copy) copy = read_edited(*opened.format, {output, ready.prepared->make_edited_source()});
-      const Tensor* const copied = copy->find(tensor.name);
+      if (is_same_folder && !copy) copy = read_edited(*opened.format, {output, ready.prepared->make_edited_source()});
+      const Tensor* const copied = copy ? copy->find(tensor.name) : nullptr;
       const Part* const same = copied == nullptr ? nullptr : copied->part(part.role);
       const auto found = same == nullptr ? std::nullopt : same->blob->stored();
       if (found && std::filesystem::path(found->source->name()).filename() ==
                        std::filesystem::path(at->source->name()).filename())
         continue;
-      throw Error(ErrorKind::bad_argument,
-                  fmt::format("tensor {} is in {}, which a copy of another name would not find: edit the file itself, "
-                              "or convert it to a single file first",
-                              tensor.name, at->source->name()),
-                  output.string());
+      throw Error(
+          ErrorKind::bad_argument,
+          fmt::format("tensor {} is in {}, which the copy would not find: edit the file itself, or convert it to "
+                      "a single file first",
+                      tensor.name, at->source->name()),
+          output.string());
     }
   }
 }

@@ -184,6 +184,7 @@ class HttpSource final : public Source {
   // file. Requires: the lock.
   Run claim_blocks(std::uint64_t index, std::uint64_t count) const {
     Run run{index, {}};
+    run.blocks.reserve(static_cast<std::size_t>(count));  // so that no claimed block is lost
     for (std::uint64_t i = index; i < std::min(index + count, count_blocks()) && !cache_.has({id_, i}); ++i) {
       run.blocks.push_back(std::make_shared<CachedBlock>());
       cache_.add({id_, i}, run.blocks.back());
@@ -192,9 +193,16 @@ class HttpSource final : public Source {
     return run;
   }
 
-  // Starts threads that get the next blocks, if readers come near the end of the blocks that were claimed. Requires:
-  // the lock.
+  // Starts threads that get the next blocks, if readers come near the end of the blocks that were claimed. Without
+  // memory, gets none. Requires: the lock.
   void read_ahead(std::uint64_t index) const {
+    try {
+      start_workers(index);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void start_workers(std::uint64_t index) const {
     if (run_ < kStreamingRun || index + kNear < frontier_) return;
     std::erase_if(workers_, [](Worker& worker) {
       if (!*worker.is_done) return false;
@@ -204,7 +212,8 @@ class HttpSource final : public Source {
     workers_.reserve(kMostAhead);  // so that push_back() does not fail while it holds a thread
     while (workers_.size() < kMostAhead && frontier_ < index + (kMostAhead - 1) * kMostRun) {
       auto is_done = std::make_shared<std::atomic<bool>>(false);
-      auto run = std::make_shared<Run>(claim_blocks(frontier_, kMostRun));
+      auto run = std::make_shared<Run>();
+      *run = claim_blocks(frontier_, kMostRun);
       if (run->blocks.empty()) return;
       const auto fetch = [this, run, is_done] {
         fetch_run(*run);

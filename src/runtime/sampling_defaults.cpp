@@ -70,7 +70,7 @@ constexpr SamplingKeys kGenerationKeys = {
     .unknown = kUnknownOfGeneration,
 };
 
-constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0, true},
+constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0},
                                          {"general.sampling.mirostat", 0, true}};
 constexpr SamplingKeys kGgufKeys = {
     .source = "general.sampling.*",

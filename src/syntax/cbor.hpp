@@ -117,7 +117,7 @@ class Cursor {
   std::byte peek_first_byte();
   // Reads one head, and moves past the content of a definite string.
   Head decode_head();
-  // Reads a head after any tags, and checks the depth.
+  // Reads a head after any tags.
   Head read_head();
   Head read_head(HeadKind expected);
   // Functions with a parameter `begin` do parts of decode_head(). `begin` is the offset of the item in bytes_.

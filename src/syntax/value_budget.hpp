@@ -12,7 +12,7 @@ namespace poise {
 
 // These limit nesting. docs/limits.md lists them for users.
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, CBOR, MessagePack, pickles, arrays of GGUF
-inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR: levels below the root
+inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR: levels, including the root
 
 // Returns how many bytes the values of a text, such as JSON or a pickle, may take in memory.
 inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {

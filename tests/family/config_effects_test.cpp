@@ -137,6 +137,14 @@ TEST(ConfigEffects, HarmlessValuesCannotBeLostWhereTheDefaultDiffers) {
                           "something else"));
 }
 
+// transformers writes rope_parameters for plain rotations, too.
+TEST(ConfigEffects, PlainRotationsNeedNoKeys) {
+  EXPECT_THAT(
+      list_effects_outside_config(model_with("rope_parameters", R"({"rope_type":"default","rope_theta":5000})")),
+      IsEmpty());
+  EXPECT_THAT(list_effects_outside_config(model_with("rope_scaling", R"({"type":"default"})")), IsEmpty());
+}
+
 TEST(ConfigEffects, LongValuesAreCut) {
   const auto effects =
       list_ignored_effects(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));

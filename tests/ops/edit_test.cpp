@@ -243,7 +243,7 @@ TEST(Edit, ACopyThatWouldNotFindItsShardsIsRefused) {
   EXPECT_THAT(support::message_of([&] {
                 edit_copy(file, directory / "other.zt", {.set = {{"note", "x"}}, .erase = {}}, false);
               }),
-              testing::HasSubstr("which a copy of another name would not find"));
+              testing::HasSubstr("which the copy would not find"));
   EXPECT_FALSE(fs::exists(directory / "other.zt"));
   edit_copy(file, {}, {.set = {{"note", "x"}}, .erase = {}}, false);
   EXPECT_EQ(attribute_of(file, "note"), Value("x"));

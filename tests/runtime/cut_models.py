@@ -101,10 +101,14 @@ def main():
                 expected = expected_logits(config, weights, kept, tokens)
                 # The second cut is made of a GGUF file.
                 source = whole
-                if cut == 1:
+                targets = [f"{cut}/", f"{cut}.zt"]
+                in_gguf = not config.get("mlp_only_layers")  # llama.cpp has no place for dense layers
+                if in_gguf:
+                    targets.append(f"{cut}.gguf")
+                if cut == 1 and in_gguf:
                     source = directory / "whole.gguf"
                     subprocess.run([poise, "convert", whole, "-o", source], check=True, capture_output=True)
-                for target in (f"{cut}/", f"{cut}.zt", f"{cut}.gguf"):
+                for target in targets:
                     subprocess.run(
                         [
                             *[poise, "convert", source, "-o", f"{directory}/{target}"],

@@ -19,6 +19,7 @@
 
 #include "bytes/little_endian.hpp"
 #include "family/check.hpp"
+#include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/alt/sections.hpp"
 #include "formats/losses.hpp"
@@ -86,7 +87,7 @@ Config make_empty_config() {
 
 void require_holdable_config(const Model& model, int version) {
   const std::string& type = model.card.model_type;
-  const bool is_known = type.empty() || find_family(type) != nullptr;
+  const bool is_known = type.empty() || find_family(type) != nullptr || list_other_config_keys(model).empty();
   if (!model.config_json.empty() && !(model.config && is_known)) {
     throw Error(
         ErrorKind::unsupported,

@@ -316,14 +316,11 @@ constexpr std::array kOlmo2Layer = join_tables(kHalves, kValues, kHeadNorms, kMl
                                                    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
                                                }));
 
-constexpr std::array kOlmo2Keys = std::to_array<KeyRow>({kWindowBase});
-
 }  // namespace
 
 constinit const Architecture olmo2 = {.name = "olmo2",
                                       .model_type = "olmo2",
                                       .layer = kOlmo2Layer,
-                                      .keys = kOlmo2Keys,
                                       .has_usual_heads = true,
                                       .window_period = 4,
                                       .explicit_windows = true,

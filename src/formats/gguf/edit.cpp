@@ -188,7 +188,7 @@ std::vector<std::string> apply_to_entries(std::vector<Entry>& entries, const Att
     const bool is_new = found == entries.end();
     if (is_new) {
       entries.push_back(
-          {key, {}, 0, 0, encode_entry(key, find_key_type(key, find_key_architecture(key, entries)), value)});
+          {key, {}, 0, 0, encode_entry(key, find_given_type(key, find_key_architecture(key, entries), value), value)});
     } else {
       found->replaced = encode_entry(key, found->type, value);
     }
@@ -296,8 +296,8 @@ std::optional<std::uint64_t> count_tokens(const Model& model) {
 Value make_attribute(const Model& model, const std::string& key, const Value& given) {
   require_settable_key(model, key);
   const Architecture* architecture = find_family_architecture(model.card.model_type);
-  const auto type =
-      find_key_type(key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name);
+  const auto type = find_given_type(
+      key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name, given);
   Value value = type ? convert_value(key, *type, given) : given;
   if (const auto tokens = count_tokens(model)) {
     if (const std::string problem = find_id_problem(key, value, *tokens); !problem.empty()) refuse(problem);

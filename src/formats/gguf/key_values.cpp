@@ -353,4 +353,12 @@ std::optional<EntryType> find_key_type(std::string_view key, std::string_view ar
   return find_required_type(kHyperparameterTypes, key.substr(dot + 1));
 }
 
+std::optional<EntryType> find_given_type(std::string_view key, std::string_view architecture, const Value& given) {
+  const std::optional<EntryType> type = find_key_type(key, architecture);
+  const bool is_of_layers = type && type->type == ValueType::array && !key.starts_with(kTokenizer);
+  const bool is_number = given.get_if<std::uint64_t>() != nullptr || given.get_if<std::int64_t>() != nullptr ||
+                         given.get_if<double>() != nullptr;
+  return is_of_layers && is_number ? std::nullopt : type;
+}
+
 }  // namespace poise::gguf

@@ -103,5 +103,8 @@ class KeyValues {
 // the keys of hyperparameters; empty: unknown. Source: src/llama-arch.cpp, src/llama-model.cpp and src/models/ of
 // llama.cpp v0.5.0, which rejects files with other types, and gguf-py/gguf/gguf_writer.py.
 std::optional<EntryType> find_key_type(std::string_view key, std::string_view architecture);
+// Returns the same, but std::nullopt for a number in place of a list with a number for each layer, which llama.cpp
+// reads.
+std::optional<EntryType> find_given_type(std::string_view key, std::string_view architecture, const Value& given);
 
 }  // namespace poise::gguf

@@ -182,7 +182,8 @@ class HyperparameterReader {
   // llama.cpp divides the frequencies by rope.scaling.factor, too; transformers gives the factor of longrope another
   // meaning.
   RopeFactors divide_further(RopeFactors factors) {
-    const auto said = remove({"rope.scaling.factor", {}, KeyRow::Kind::number});
+    auto said = remove({"rope.scaling.factor", {}, KeyRow::Kind::number});
+    if (!said) said = remove({kOldFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1;
     if (factor == 0 || factor == 1) return factors;
     for (auto* list : {&factors.long_contexts, &factors.short_contexts}) {

@@ -215,7 +215,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   const bool is_tokenizer = key.starts_with(kTokenizer);
   const bool own = is_tokenizer || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
   if (own && !is_from_gguf(model)) {
-    const auto needed = find_key_type(key, architecture);
+    const auto needed = find_given_type(key, architecture, value);
     const bool needs_texts = is_tokenizer && needed == EntryType{ValueType::array, ValueType::text};
     if (const auto number = text == nullptr || needs_texts ? std::nullopt : parse_number_or_list(*text))
       return out.add_value(key, *number);
@@ -228,7 +228,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   out.add_value(key, value,
                 type != model.origin.attribute_types.end() ? parse_entry_type(type->second)
                 : is_from_gguf(model)                      ? std::nullopt
-                                                           : find_key_type(key, architecture));
+                                                           : find_given_type(key, architecture, value));
 }
 
 // Returns new values for the attributes with the tokens' texts and types if several tokens have the same text: repeated

@@ -97,7 +97,10 @@ struct OldAttributes {
 Value convert_value(const std::string& key, const Value& given, const OldAttributes& old) {
   const bool is_list = old.lists.contains(key);
   const auto* text = given.get_if<std::string>();
-  if (text == nullptr) return old.texts_only && !is_list ? Value(make_json_text(given)) : given;
+  if (text == nullptr) {
+    const bool stays_list = is_list && given.get_if<Value::Array>() != nullptr;
+    return old.texts_only && !stays_list ? Value(make_json_text(given)) : given;
+  }
   if (!is_list) return given;
   if (auto list = parse_json_list(*text)) return *std::move(list);
   refuse(fmt::format("{}: expected a list as JSON, such as [\"a\", \"b\"], found \"{}\"", key,

@@ -44,9 +44,9 @@ class ModelBuilder1 {
   std::unique_ptr<Impl> impl_;
 };
 
-// States whether the sizes of all parts are known, or only decoding shows some of them.
 inline constexpr std::string_view kByteOrder = "data_endianness";  // a key of version 0.1
 
+// States whether the sizes of all parts are known, or only decoding shows some of them.
 enum class Sizes1 { known, hidden };
 
 // Converts a tensor with version 1's attributes and parts to Poise's form. `layout` is the name of its layout in the

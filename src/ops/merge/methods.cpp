@@ -134,9 +134,8 @@ std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProd
   const auto n = static_cast<double>(count);
   const double cosine = sum / (n * (n - 1) / 2);
   const double divisor = 1 + (n - 1) * cosine;
-  if (std::abs(divisor) < kNoDivisor)
-    throw Error(ErrorKind::unsupported,
-                "model_stock divides by 0, because the models' differences from the base cancel each other");
+  // Differences that cancel each other have no common direction, so the base stays.
+  if (std::abs(divisor) < kNoDivisor) return std::vector<double>(count, 0.0);
   return std::vector<double>(count, cosine / divisor);
 }
 
@@ -145,9 +144,13 @@ std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProd
 class KarcherMean {
  public:
   KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {
-    for (std::size_t i = 0; i < products.size(); ++i) {
+    // The factor of an input is about scale_ divided by its norm, and must be a float32 number. next to the others, a
+    // smaller input counts as zeros.
+    constexpr double kLeastShare = 0x1p-100;
+    for (std::size_t i = 0; i < products.size(); ++i)
       scale_ += products.compute_norm(i) / static_cast<double>(products.size());
-      if (products.compute_norm(i) > 0) used_.push_back(i);
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      if (products.compute_norm(i) > kLeastShare * scale_) used_.push_back(i);
     }
     cosines_.assign(used_.size(), std::vector<double>(used_.size(), 1));
     for (std::size_t i = 0; i < used_.size(); ++i) {
@@ -209,7 +212,7 @@ class KarcherMean {
 
   double tolerance_;
   double scale_ = 0;               // the mean norm of all inputs
-  std::vector<std::size_t> used_;  // inputs that are not zeros
+  std::vector<std::size_t> used_;  // inputs that are not zeros, next to the others
   std::vector<std::vector<double>> cosines_;
 };
 

@@ -278,6 +278,8 @@ TEST(AltV2, AFamilyThatPoiseDoesNotKnowIsRefused) {
   model.card.model_type = "frobnicator";
   EXPECT_NO_THROW(written(model, kAltV2)) << "an ALT file that is written in canonical form";
   model.config_json = {{"model_type", "frobnicator"}};
+  EXPECT_NO_THROW(written(model, kAltV2)) << "no key that ALT lacks, as after a conversion to zTensor and back";
+  model.config_json = {{"model_type", "frobnicator"}, {"frobnication", 1}};
   const Error error = error_of([&] { written(model, kAltV2); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("model_type is \"frobnicator\""));

@@ -738,7 +738,7 @@ TEST(GgufArchitectures, KeysThatOnlyLlamaCppHasAreFollowedOrRefused) {
                      f32_entry("mistral3.rope.scaling.yarn_log_multiplier", 0.5)})
                  .find("rope_scaling"),
             Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"mscale", 1.0}, {"mscale_all_dim", 0.5}}));
-  for (const std::string name : {"gemma2", "gpt-oss", "olmo2"}) {
+  for (const std::string name : {"gemma2", "gpt-oss"}) {
     const Entry base = f32_entry(name + ".rope.freq_base", 5000);
     const auto find = [&](float number) {
       const Attributes json = config(name, {base, f32_entry(name + ".rope.freq_base_swa", number)});
@@ -914,7 +914,8 @@ TEST(GgufArchitectures, DefaultIdsOfPaddingAreStated) {
   EXPECT_EQ(reread.vocabulary->eos_id, 2);
   EXPECT_THAT(reread.warnings, IsEmpty());
   save(reread, folder.path() / "second.gguf");
-  EXPECT_EQ(support::contents(folder.path() / "second.gguf"), support::contents(folder.path() / "first.gguf"));
+  save(open(folder.path() / "second.gguf"), folder.path() / "third.gguf");
+  EXPECT_EQ(support::contents(folder.path() / "third.gguf"), support::contents(folder.path() / "second.gguf"));
 }
 
 // A part of a model is written, because other programs may use it.

@@ -79,7 +79,6 @@ TEST(ChooseTypeStep, DoesNotQuantizeWhatTheTargetHoldsAsNumbers) {
                           "quantized"));
 }
 
-// A configuration may have megabytes, and a model 100,000 vectors: it is read once, not once for each of them.
 // A format without sparse tensors gets the numbers, which can be quantized.
 TEST(ChooseTypeStep, SparseTensorsKeepTheirTypeOnlyWhereTheyStaySparse) {
   Tensor sparse;
@@ -99,6 +98,7 @@ TEST(ChooseTypeStep, SparseTensorsKeepTheirTypeOnlyWhereTheyStaySparse) {
   EXPECT_EQ(warnings_of(applied(make_choose_type_step, test, TensorPlan(sparse))).size(), 1U);
 }
 
+// A configuration may have megabytes, and a model 100,000 vectors: it is read once, not once for each of them.
 TEST(ChooseTypeStep, ReadsTheConfigurationOnceForAllTensors) {
   static int readings;
   readings = 0;
