@@ -24,8 +24,7 @@ std::optional<gguf::EntryType> find_entry_type(std::string_view key) {
   if (name == "token_type") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::i32};
   if (name == "precompiled_charsmap") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::u8};
   if (name == "tokens" || name == "merges") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::text};
-  const auto type = gguf::find_vocabulary_type(name);
-  return type ? std::optional(gguf::EntryType{*type}) : std::nullopt;
+  return gguf::find_key_type(key, {});
 }
 
 // Converts the integers of a list to floating-point numbers.

@@ -113,7 +113,8 @@ std::string describe_harm(const Model& before, const Model& after, const Attribu
 // ConvertOptions::set; empty if there is none.
 std::string describe_mistaken_key(const std::vector<std::string>& added) {
   for (const auto& [prefix, place] : {std::pair("card.", "the card"), std::pair("config.", "the configuration")}) {
-    const auto found = std::ranges::find_if(added, [&](const std::string& key) { return key.starts_with(prefix); });
+    const auto begins_so = [&beginning = prefix](const std::string& key) { return key.starts_with(beginning); };
+    const auto found = std::ranges::find_if(added, begins_so);
     if (found == added.end()) continue;
     return fmt::format("{} would be a new attribute, and not change {}: `poise convert --set` does", *found, place);
   }

@@ -22,7 +22,8 @@
 namespace poise::onnx {
 namespace {
 
-constexpr std::uint64_t kGraph = 7;  // the field `graph` of ModelProto
+constexpr std::uint64_t kGraph = 7;          // the field `graph` of ModelProto
+constexpr std::size_t kMostWarnings = 1000;  // of parts of the file that are left out; two bytes may be such a part
 
 // Collects entries in order. Keeps the first entry of each key.
 class EntryList {
@@ -69,8 +70,14 @@ class Reader {
           has_graph = true;
           read_graph(message.read_message("graph", "graph"));
           break;
-        case 8: sets.add(values_.read_operator_set(message.read_message("opset_import", "opset_import"))); break;
-        case 14: metadata.add(values_.read_entry(message.read_message("metadata_props", "metadata_props"))); break;
+        case 8:
+          add_entry(sets, values_.read_operator_set(message.read_message("opset_import", "opset_import")),
+                    "opset_import", message.field_offset());
+          break;
+        case 14:
+          add_entry(metadata, values_.read_entry(message.read_message("metadata_props", "metadata_props")),
+                    "metadata_props", message.field_offset());
+          break;
         case 20: add_warning(message.field_offset(), "training_info is left out"); break;
         case 25: warn_of_function(message.read_message("functions", "functions")); break;
         default: break;
@@ -81,7 +88,9 @@ class Reader {
     if (!metadata.empty()) set_attribute("onnx.metadata", metadata.release_attributes());
     EntryList all;
     for (const Attributes& entries : {model_.attributes, texts_.release_attributes()}) {
-      for (const Attributes::Entry& entry : entries) all.add(entry);
+      for (const Attributes::Entry& entry : entries) {
+        if (!all.add(entry)) add_warning(0, fmt::format("the texts of the tensor {} are left out", entry.first));
+      }
     }
     model_.attributes = all.release_attributes();
     for (const auto& [name, source] : files_.opened()) {
@@ -94,7 +103,14 @@ class Reader {
  private:
   void set_attribute(const char* name, Value value) { model_.attributes.set(name, std::move(value)); }
 
+  void add_entry(EntryList& list, Attributes::Entry entry, std::string_view field, std::uint64_t at) {
+    std::string key = shorten(entry.first, 100);
+    if (!list.add(std::move(entry))) add_warning(at, fmt::format("{}: a second entry of {} is left out", field, key));
+  }
+
   void add_warning(std::uint64_t at, std::string what) {
+    if (model_.warnings.size() > kMostWarnings) return;
+    if (model_.warnings.size() == kMostWarnings) what = "more parts of the file are left out";
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
@@ -168,10 +184,8 @@ class Reader {
       } else if (auto texts = read_texts(proto, *source_)) {
         set_texts(proto, *std::move(texts));
       } else {
-        model_.warnings.push_back(
-            {Severity::warning,
-             fmt::format("{} is left out: its texts are not UTF-8, or have more than 1 MiB", proto.name),
-             source_->name(), proto.at});
+        add_warning(proto.at,
+                    fmt::format("{} is left out: its texts are not UTF-8, or have more than 1 MiB", proto.name));
       }
     });
   }

@@ -186,6 +186,13 @@ with tempfile.TemporaryDirectory() as directory:
         told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]
         and told["onnx.producer_name"] == "against_onnx"
     ), told
+    # The first of two entries with one key counts, and there are not more warnings than a file can justify.
+    for _ in range(2000):
+        model.metadata_props.add(key="key", value="another")
+    onnx.save(model, path / "twice.onnx")
+    again = json.loads(poise("inspect", "--json", path / "twice.onnx"))
+    assert again["attributes"]["onnx.metadata"] == {"key": "value"} and len(again["warnings"]) == 1001, again
+    assert "metadata_props: a second entry of key is left out" in json.dumps(again["warnings"][0]), again["warnings"][0]
     # Texts have the number that dims states, and are in one field.
     wrong, raw = (helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", b"b"]) for _ in range(2))
     wrong.string_data.append(b"c")
