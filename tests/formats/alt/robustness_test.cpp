@@ -177,7 +177,8 @@ TEST(AltRobustness, WarningsShowTheBeginningOfALongName) {
   model.add(make_dense(name, {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "x")));
   std::vector<std::byte> bytes = written(model, kAltV2);
   constexpr std::ptrdiff_t kBeforeName = 16 + 4 + 4 + 4;  // the hints, n_dims, one dimension, the length
-  const auto found = std::ranges::search(bytes, std::as_bytes(std::span(name))).begin();
+  const auto text = std::as_bytes(std::span(name));
+  const auto found = std::search(bytes.begin(), bytes.end(), text.begin(), text.end());
   *(found - kBeforeName) = std::byte{0};  // component_type
   const Model reread = read(bytes);
   ASSERT_EQ(reread.warnings.size(), 1U);

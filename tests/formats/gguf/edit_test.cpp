@@ -300,7 +300,7 @@ TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
 // The other parts are found by the name of the first one.
 TEST_F(GgufEdit, RefusesACopyOfAPart) {
   const support::TemporaryDirectory directory;
-  for (const std::uint64_t part : {0, 1}) {
+  for (const std::uint64_t part : {0U, 1U}) {
     support::put(directory / ("m-0000" + std::to_string(part + 1) + "-of-00002.gguf"),
                  file_of({text_entry("general.name", "old"),
                           {"split.no", kU16, number(part, 2)},

@@ -532,7 +532,7 @@ TEST(Zt1, LenientEncodingsAreRead) {
 
 // Readers ignore tags, and undefined is null, which marks an optional value that is missing.
 TEST(Zt1, OptionalValuesMayBeNullOrUndefined) {
-  for (const std::string null : {hex("f6"), hex("f7"), hex("c1 f6"), hex("c1 d8 20 f7")}) {
+  for (const std::string& null : {hex("f6"), hex("f7"), hex("c1 f6"), hex("c1 d8 20 f7")}) {
     const Model model = read(file_of(
         "hi",
         one_object(object({2}, "dense",
