@@ -23,7 +23,7 @@ namespace poise::onnx {
 namespace {
 
 constexpr std::uint64_t kGraph = 7;          // the field `graph` of ModelProto
-constexpr std::size_t kMostWarnings = 1000;  // of parts of the file that are left out; two bytes may be such a part
+constexpr std::size_t kMostWarnings = 1000;  // each two bytes of a file may cause one
 
 // Collects entries in order. Keeps the first entry of each key.
 class EntryList {
