@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import typing
 
@@ -107,11 +108,8 @@ def find_greatest_saturating(name: str) -> float | None:
 
 
 def find_bits(name: str) -> int:
-    """Returns the bits of an element."""
-    if name == "bool":
-        return 8
-    digits = name.split("_")[0].lstrip("abcdefilmnopux")
-    return int(digits)
+    """Returns the bits of an element, which are the first number in the name of a type."""
+    return 8 if name == "bool" else int(re.findall(r"\d+", name)[0])
 
 
 def spell_for_safetensors(name: str) -> str:

@@ -283,10 +283,13 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
       decided.push_back(key);
       continue;
     }
+    if (!is_writable_key(key)) {
+      unwritable.push_back(shorten(key, 100));
+      continue;
+    }
     const Value& value = changed.find(key) != nullptr ? *changed.find(key) : original;
     const bool is_said = key == kConfigKey && !rest.empty();
-    if (!is_writable_key(key)) unwritable.push_back(shorten(key, 100));
-    if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
+    if (!out.has(key) && !is_said) write_attribute(key, value, model, named, out);
   }
   if (!decided.empty())
     written.losses.push_back(
