@@ -93,9 +93,13 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
     for (const std::string& key : more) add(key, Value());
   }
   // Adds the family's hyperparameters if they still differ.
-  if (!model.config || read_hyperparameters(said, model.card.model_type) == model.config) return rest;
-  for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
-  return rest;
+  if (model.config && read_hyperparameters(said, model.card.model_type) != model.config) {
+    for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
+  }
+  // A reader appends these keys to those of the entries. In sorted order the file is the same when written again.
+  std::vector<Attributes::Entry> sorted(rest.begin(), rest.end());
+  std::ranges::sort(sorted, {}, &Attributes::Entry::first);
+  return Attributes::from_unique(std::move(sorted));
 }
 
 // Returns the keys of list_other_keys() as JSON text: "{}" if there are none, because a reader takes a file without
