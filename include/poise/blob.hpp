@@ -84,6 +84,9 @@ class Blob {
   // Returns the number of decoded bytes.
   virtual std::uint64_t size() const = 0;
 
+  // Returns size() if it is known without decoding; else std::nullopt.
+  virtual std::optional<std::uint64_t> stated_size() const { return size(); }
+
   // Borrows all bytes, which stay valid while the blob lives. Returns std::nullopt if they are compressed, computed, or
   // not mapped.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }

@@ -16,7 +16,6 @@
 #include <poise/value.hpp>
 
 #include "bytes/checked.hpp"
-#include "pack/zstd.hpp"
 #include "syntax/json_writer.hpp"
 #include "tensor/group_scheme.hpp"
 
@@ -48,7 +47,7 @@ inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) 
 
 // Returns the number of decoded bytes of a part; std::nullopt if headers do not show it. Decodes nothing.
 inline std::optional<std::uint64_t> count_bytes(const Tensor& tensor, const Part& part) {
-  const auto stated = find_stated_size(*part.blob);
+  const auto stated = part.blob->stated_size();
   return stated ? stated : find_group_part_bytes(tensor, part);
 }
 

@@ -11,7 +11,6 @@
 #include <poise/error.hpp>
 
 #include "pack/digest.hpp"
-#include "pack/zstd.hpp"
 
 namespace poise {
 
@@ -35,7 +34,7 @@ std::string digest_headers(const Model& model) {
   };
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts)
-      add(fmt::format("{} {}", describe_part(tensor, part), find_stated_size(*part.blob).value_or(0)));
+      add(fmt::format("{} {}", describe_part(tensor, part), part.blob->stated_size().value_or(0)));
   }
   add(to_json(whole_config(model)));
   add(to_json(model.attributes));

@@ -145,7 +145,9 @@ class ZstdBlob final : public Blob {
     std::call_once(size_known_, [this] { known_size_ = size_(); });
     return known_size_;
   }
-  bool is_size_stated() const { return is_size_stated_; }
+  std::optional<std::uint64_t> stated_size() const override {
+    return is_size_stated_ ? std::optional(size()) : std::nullopt;
+  }
   bool seekable() const override { return false; }
   std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
@@ -227,11 +229,6 @@ BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) {
 
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
   return std::make_shared<ZstdBlob>(std::move(place), [size = std::move(size), limit] { return size->get(limit); });
-}
-
-std::optional<std::uint64_t> find_stated_size(const Blob& blob) {
-  const auto* const compressed = dynamic_cast<const ZstdBlob*>(&blob);
-  return compressed == nullptr || compressed->is_size_stated() ? std::optional(blob.size()) : std::nullopt;
 }
 
 void require_zstd_level(int level) {

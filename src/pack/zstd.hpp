@@ -24,10 +24,8 @@ BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 class ZstdSize;
 std::shared_ptr<ZstdSize> make_zstd_size(StoredRange place);
 // Makes a blob for files that do not state the size. `size` is the result of make_zstd_size() for the same place. A
-// size above `limit` is an error. The blob's size() throws what decoding throws.
+// size above `limit` is an error. The blob's size() throws what decoding throws, and it has no stated_size().
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
-// Returns the blob's size() if it is known without decoding; else std::nullopt. Decodes nothing.
-std::optional<std::uint64_t> find_stated_size(const Blob& blob);
 
 // Throws bad_argument unless 1 <= level <= 22.
 void require_zstd_level(int level);

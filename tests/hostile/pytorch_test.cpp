@@ -200,7 +200,8 @@ TEST(HostilePytorch, Tensors) {
                                  global("torch._utils", "_rebuild_tensor_v2") + global("evil", "Tensor") + "(t}")));
                },
                kUnsupported, kAnywhere, "the class evil.Tensor"},
-          Case{"names come once", [] { return file_of(objects(text("w") + kMatrix)); }, kInvalid, kAnywhere, "w"},
+          Case{"names come once", [] { return file_of(objects(text("1") + kMatrix + "K\x01" + kMatrix)); }, kInvalid,
+               kAnywhere, "1"},
           Case{"tensors are in no object",
                [] { return file_of("\x80\x02" + global("evil", "Net") + ")\x81}(" + text("w") + kMatrix + "ub."); },
                kUnsupported, kAnywhere, "an object of evil.Net"},
@@ -522,6 +523,31 @@ TEST(HostilePytorch, TensorsThatStayAreRead) {
   ASSERT_EQ(model.warnings.size(), 1U);
   EXPECT_EQ(model.warnings[0].severity, Severity::warning);
   EXPECT_THAT(model.warnings[0].message, HasSubstr("1 tensor has attributes of its own"));
+}
+
+// As in Python, a key that comes again keeps its place and gets the later value: CPython 3.11 unpickles these dicts so.
+TEST(HostilePytorch, TheLaterValueOfAKeyCounts) {
+  const std::string other = view(storage(), integer(0), integer(3), integer(1));
+  const std::string twice =
+      objects(text("n") + "K\x01" + text("v") + kMatrix + text("w") + other + text("n") + "K\x02");
+  const Model model = open(support::source(file_of(twice).bytes(), "hostile.pt"));
+  ASSERT_EQ(model.size(), 2U);
+  EXPECT_EQ(model.tensors()[0].name, "w");
+  EXPECT_EQ(model.tensors()[0].shape, Shape{3});
+  EXPECT_EQ(model.tensors()[1].name, "v");
+  EXPECT_EQ(*model.attributes.find("n"), Value(2));
+  EXPECT_TRUE(model.warnings.empty());
+  const std::string numbers = objects("K\x01" + kMatrix + "K\x01" + other);
+  EXPECT_EQ(open(support::source(file_of(numbers).bytes(), "hostile.pt")).find("1")->shape, Shape{3});
+}
+
+TEST(HostilePytorch, AtMostAThousandWarningsAreListed) {
+  std::string more;
+  for (unsigned i = 0; i < 3000; ++i) more += "N" + text("x");  // the key is None
+  const Model model = open(support::source(file_of(objects(more)).bytes(), "hostile.pt"));
+  ASSERT_EQ(model.warnings.size(), 1001U);
+  EXPECT_THAT(model.warnings[0].message, HasSubstr("its key is neither text nor an integer"));
+  EXPECT_EQ(model.warnings[1000].message, "more parts of the file are left out");
 }
 
 // These names are expected, but checkpoints do not call them in this way.
