@@ -99,16 +99,16 @@ void merge_equal_keys(const Pickle& pickle, std::vector<Values::Pair>& pairs) {
   for (std::size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
     while (end < entries.size() && entries[end] >> 32 == entries[begin] >> 32) ++end;
     if (end - begin == 1) continue;
-    std::sort(entries.begin() + begin, entries.begin() + end,
-              [&](std::uint64_t a, std::uint64_t b) { return std::tuple(get_key(a), a) < std::tuple(get_key(b), b); });
-    std::size_t first = begin;
-    for (std::size_t i = begin + 1; i < end; ++i) {
-      if (get_key(entries[i]) != get_key(entries[first])) {
-        first = i;
+    const std::span same_hash = std::span(entries).subspan(begin, end - begin);
+    std::ranges::sort(same_hash, {}, [&](std::uint64_t entry) { return std::tuple(get_key(entry), entry); });
+    std::uint64_t first = same_hash.front();
+    for (const std::uint64_t entry : same_hash.subspan(1)) {
+      if (get_key(entry) != get_key(first)) {
+        first = entry;
         continue;
       }
-      pairs[entries[first] & UINT32_MAX].value = pairs[entries[i] & UINT32_MAX].value;
-      is_repeated[entries[i] & UINT32_MAX] = true;
+      pairs[first & UINT32_MAX].value = pairs[entry & UINT32_MAX].value;
+      is_repeated[entry & UINT32_MAX] = true;
     }
   }
   std::size_t kept = 0;
