@@ -276,7 +276,7 @@ class EditedHeader final : public EditedBeginning {
 void require_settable_key(const Model& model, std::string_view key) {
   if (is_placement_key(key))
     refuse(fmt::format("{} cannot be set: it follows from shard size and alignment, so choose those instead", key));
-  if (key == "general.architecture") refuse(fmt::format("{} follows from model_type; set that instead", key));
+  if (key == kArchitectureKey) refuse(fmt::format("{} follows from model_type; set that instead", key));
   if (key == "general.file_type" || key == "general.quantization_version")
     refuse(fmt::format("{} follows from the types of the tensors, so it cannot be set", key));
   if (model.vocabulary && is_vocabulary_key(key))

@@ -25,6 +25,7 @@ namespace poise::gguf {
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kLastVersion = 3;
 constexpr std::uint64_t kUsualAlignment = 32;
+constexpr std::string_view kArchitectureKey = "general.architecture";
 constexpr std::string_view kAlignmentKey = "general.alignment";
 constexpr std::string_view kSplitNumberKey = "split.no";
 constexpr std::string_view kSplitCountKey = "split.count";

@@ -19,7 +19,6 @@
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
 
@@ -58,7 +57,7 @@ Metadata::Metadata(HeaderReader& header) {
     header.fail(kSplitNumberKey,
                 fmt::format("the file is number {}, counted from 0, of {}", split_.number, split_.count), header.end());
   }
-  if (const auto* name = entries_.get_if<std::string>(kArchitecture)) {
+  if (const auto* name = entries_.get_if<std::string>(kArchitectureKey)) {
     const std::string architecture = *name;
     merge_equal_layers(architecture);
     architecture_ = find_file_architecture(entries_, architecture);
@@ -108,10 +107,10 @@ std::optional<Attributes> Metadata::read_poise_config(const std::string& path) {
 
 // Returns why the file's keys give no hyperparameters.
 std::string Metadata::explain_missing_hyperparameters() const {
-  const Value* name = entries_.find(kArchitecture);
-  if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
+  const Value* name = entries_.find(kArchitectureKey);
+  if (name == nullptr) return fmt::format("{} is missing", kArchitectureKey);
   if (architecture_ == nullptr)
-    return fmt::format("{} is {}, which Poise does not know", kArchitecture, to_json(*name));
+    return fmt::format("{} is {}, which Poise does not know", kArchitectureKey, to_json(*name));
   return fmt::format("there is no {}.embedding_length", architecture_->name);
 }
 
@@ -134,19 +133,19 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   const std::optional<Attributes> rest = read_poise_config(path);
   model.vocabulary = tokens_.make_vocabulary(entries_, model.warnings, path);
   if (has_hyperparameters()) {
-    entries_.remove(kArchitecture);
+    entries_.remove(kArchitectureKey);
     const auto unreadable = explain_unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = extract_config(entries_, *architecture_, model, factors);
     if (!rest) set_special_ids(config, tokens_.special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
     read_config(model, std::move(config), unreadable, path);
   } else {
-    const auto* text = entries_.get_if<std::string>(kArchitecture);
+    const auto* text = entries_.get_if<std::string>(kArchitectureKey);
     model.card.model_type = text == nullptr ? "" : *text;
     if (rest)
       read_config(model, *rest, explain_missing_hyperparameters(),
                   path);  // poise.config may be complete without GGUF's own keys
-    entries_.remove_text(kArchitecture);
+    entries_.remove_text(kArchitectureKey);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {

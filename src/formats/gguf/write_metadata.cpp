@@ -147,7 +147,7 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   }
   if (architecture != nullptr && !has_tokens(model))
     losses.emplace_back("llama.cpp runs the file with token ids only: the model has no vocabulary");
-  if (lacks_output(model))
+  if (lacks_output_matrix(model))
     losses.emplace_back(
         "llama.cpp uses the embedding as the output matrix, which the model lacks: vectors are right, generated text "
         "is not");
@@ -263,6 +263,30 @@ Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::str
   return changed;
 }
 
+// Throws unsupported if Poise refuses a file with these entries. Only attributes with the keys of hyperparameters,
+// tokens and Poise can cause that, because readers interpret these.
+void require_readable(const Model& model, std::string_view architecture, const KeyValues& entries) {
+  const bool may_fail = std::ranges::any_of(model.attributes, [&](const Attributes::Entry& attribute) {
+    const std::string_view key = attribute.first;
+    return key == kArchitectureKey || key.starts_with(kTokenizer) || key.starts_with("poise.") ||
+           (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
+  });
+  if (!may_fail) return;
+  ByteWriter file;
+  file.append_text(kMagic);
+  file.append_u32(kLastVersion);
+  file.append_u64(0);  // tensors
+  file.append_u64(entries.count());
+  file.append(entries.bytes());
+  try {
+    read({{}, Source::from_memory({file.bytes().begin(), file.bytes().end()}, ""), false}, {});
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("gguf: Poise could not open the file because of its attributes. Change or remove them: {}",
+                            error.message()));
+  }
+}
+
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
 
 }  // namespace
@@ -273,7 +297,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
-  if (!named.empty()) out.add_text("general.architecture", named);
+  if (!named.empty()) out.add_text(kArchitectureKey, named);
   if (file_type) out.add_u32("general.file_type", *file_type);
   out.add_u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = make_poise_config(model, architecture, hyperparameters);
@@ -317,6 +341,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   }
   if (architecture != nullptr && !has_tokens(model))
     write_no_vocabulary(count_embedding_rows(model, architecture), *architecture, out);
+  require_readable(model, named, out);
   std::ranges::move(list_other_losses(model, architecture), std::back_inserter(written.losses));
   return written;
 }

@@ -212,6 +212,39 @@ TEST(GgufWriter, KeepsIdsThatNoTokenHas) {
   EXPECT_EQ(count_keys(text_of(support::written(model, kGguf)), eos), 1U);
 }
 
+// A reader interprets these keys, whichever program set them.
+TEST(GgufWriter, RefusesAttributesThatNoReaderAccepts) {
+  const Attributes tokens = {{"tokenizer.ggml.model", "llama"},
+                             {"tokenizer.ggml.tokens", Value::Array{"<unk>", "<s>", "</s>"}}};
+  const Attributes llama = {{"general.architecture", "llama"},    {"llama.context_length", 16},
+                            {"llama.embedding_length", 16},       {"llama.block_count", 1},
+                            {"llama.feed_forward_length", 8},     {"llama.attention.head_count", 2},
+                            {"llama.attention.head_count_kv", 2}, {"llama.attention.layer_norm_rms_epsilon", 1e-5},
+                            {"llama.rope.dimension_count", 8},    {"llama.rope.freq_base", 1e4}};
+  struct Row {
+    Attributes base;
+    const char* key;
+    Value value;
+    const char* reason;
+  };
+  const std::vector<Row> rows = {
+      {tokens, "tokenizer.ggml.scores", Value::Array{1.0}, "expected one for each of 3 tokens, found 1"},
+      {tokens, "tokenizer.ggml.token_type", Value::Array{1, 1, 1, 1}, "expected one for each of 3 tokens, found 4"},
+      {tokens, "tokenizer.ggml.token_type", Value::Array{"a"}, "expected an array of i32"},
+      {llama, "llama.embedding_length", std::uint64_t{1} << 40, "hidden_size: expected an integer of 32 bits"},
+      {{{"llama.block_count", 1}}, "general.architecture", "llama", "llama.context_length is missing"},
+  };
+  for (const Row& row : rows) {
+    Model model;
+    model.attributes = row.base;
+    if (!row.base.empty()) EXPECT_NO_THROW(support::written(model, kGguf));
+    model.attributes.set(row.key, row.value);
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported) << row.key;
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("because of its attributes"), HasSubstr(row.reason)));
+  }
+}
+
 TEST(GgufWriter, LeavesOutAttributesThatTensorsAndVocabularyDecide) {
   Model model;
   model.attributes = {{"tokenizer.ggml.tokens", Value::Array{"x", "y"}},
