@@ -52,8 +52,8 @@ bool is_widened(const Tensor& tensor, const Part& before, const Part& after) {
 // Compares the parts, and everything else that every format with the layout keeps. ALT packs codes of four bits, two to
 // a byte.
 std::string find_difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool lossless) {
-  const Tensor a = pack_affine_codes(unpacked_a);
-  const Tensor b = pack_affine_codes(unpacked_b);
+  const Tensor a = make_packed_qint4_view(unpacked_a);
+  const Tensor b = make_packed_qint4_view(unpacked_b);
   if (a.shape != b.shape) return "shape";
   if (a.layout != b.layout) return "layout";
   if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) !=

@@ -96,7 +96,7 @@ class ModelOnText {
   static std::shared_ptr<const Weights> load_base(const Model& model) {
     try {
       auto weights = load_weights(model);
-      require_output(*weights);
+      require_output_matrix(*weights);
       (void)weights->tokenizer();  // throws if there is none
       return weights;
     } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include "formats/format.hpp"
 #include "io/sink.hpp"
 #include "model/card.hpp"
+#include "model/fault_lists.hpp"
 
 using namespace poise::capi;
 

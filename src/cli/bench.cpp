@@ -247,7 +247,7 @@ class Bench {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure how many tokens a second a model computes");
   command->add_option("MODEL", options->model.path, "Model file or directory")->required();

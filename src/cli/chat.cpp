@@ -401,7 +401,7 @@ class Chat {
 
 }  // namespace
 
-void add_chat(CLI::App& app) {
+void add_chat_command(CLI::App& app) {
   auto options = std::make_shared<ChatArguments>();
   CLI::App* command = app.add_subcommand("chat", "A conversation with an instruct model");
   command->add_option("PATH", options->model.path, "A model file or directory with a chat template")->required();

@@ -30,27 +30,27 @@ struct ExitCode {
 };
 
 // Each function adds its subcommand, whose callback does the work and throws poise::Error.
-void add_inspect(CLI::App& app);
-void add_verify(CLI::App& app);
-void add_convert(CLI::App& app);
-void add_merge(CLI::App& app);
-void add_delta(CLI::App& app);
-void add_lora(CLI::App& app);
-void add_fetch(CLI::App& app);
-void add_hash(CLI::App& app);
-void add_stats(CLI::App& app);
-void add_show(CLI::App& app);
-void add_diff(CLI::App& app);
-void add_report(CLI::App& app);
-void add_edit(CLI::App& app);
-void add_run(CLI::App& app);
-void add_chat(CLI::App& app);
-void add_embed(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_bench(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
+void add_merge_command(CLI::App& app);
+void add_delta_command(CLI::App& app);
+void add_lora_command(CLI::App& app);
+void add_fetch_command(CLI::App& app);
+void add_hash_command(CLI::App& app);
+void add_stats_command(CLI::App& app);
+void add_show_command(CLI::App& app);
+void add_diff_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_edit_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_chat_command(CLI::App& app);
+void add_embed_command(CLI::App& app);
+void add_tokenize_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 void add_imatrix_command(CLI::App& app);
-void add_completion(CLI::App& app);
-void add_help(CLI::App& app);
+void add_completion_command(CLI::App& app);
+void add_help_command(CLI::App& app);
 
 // `poise convert` and `poise merge` call these functions to report a conversion or a plan.
 

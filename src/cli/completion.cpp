@@ -361,7 +361,7 @@ void print_tensor_names(const std::string& path) {
 
 }  // namespace
 
-void add_completion(CLI::App& app) {
+void add_completion_command(CLI::App& app) {
   struct Arguments {
     std::string shell;
     std::string model;

@@ -78,7 +78,7 @@ void run_conversion(ConvertArguments& options) {
 
 }  // namespace
 
-void add_convert(CLI::App& app) {
+void add_convert_command(CLI::App& app) {
   const auto options = std::make_shared<ConvertArguments>();
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory; - is standard input")->required();

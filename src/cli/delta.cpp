@@ -88,7 +88,7 @@ void run_delta(DeltaArguments& options) {
 
 }  // namespace
 
-void add_delta(CLI::App& app) {
+void add_delta_command(CLI::App& app) {
   const auto options = std::make_shared<DeltaArguments>();
   CLI::App* command = app.add_subcommand("delta", "Write a small file with what a model changes in its base");
   command->add_option("BASE", options->base, "Model file or directory that TUNED was made from")->required();

@@ -150,7 +150,7 @@ void run_diff(DiffArguments& options) {
 
 }  // namespace
 
-void add_diff(CLI::App& app) {
+void add_diff_command(CLI::App& app) {
   const auto options = std::make_shared<DiffArguments>();
   CLI::App* command =
       app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");

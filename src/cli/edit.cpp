@@ -76,7 +76,7 @@ void run_edit(EditArguments& options) {
 
 }  // namespace
 
-void add_edit(CLI::App& app) {
+void add_edit_command(CLI::App& app) {
   const auto options = std::make_shared<EditArguments>();
   CLI::App* command =
       app.add_subcommand("edit", "Change the attributes of a zTensor, GGUF or safetensors file, not its tensors");

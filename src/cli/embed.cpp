@@ -87,7 +87,7 @@ class Embed {
 
 }  // namespace
 
-void add_embed(CLI::App& app) {
+void add_embed_command(CLI::App& app) {
   auto options = std::make_shared<EmbedArguments>();
   CLI::App* command = app.add_subcommand("embed", "Print the vector of a text");
   command->add_option("PATH", options->model.path, "A model file or directory")->required();
@@ -113,7 +113,7 @@ void add_embed(CLI::App& app) {
   add_session_options(*command, options->session);
   add_model_options(*command, options->model);
   command->callback([options] {
-    require_no_text(options->lines, options->text);
+    refuse_text_with_jsonl(options->lines, options->text);
     add_path_to_errors(options->model.path, [&] { Embed(*options).execute(); });
   });
 }

@@ -51,7 +51,7 @@ void run_fetch(FetchArguments& arguments) {
 
 }  // namespace
 
-void add_fetch(CLI::App& app) {
+void add_fetch_command(CLI::App& app) {
   const auto arguments = std::make_shared<FetchArguments>();
   CLI::App* command = app.add_subcommand("fetch", "Download a model from the Hugging Face Hub, and check its digests");
   command

@@ -49,7 +49,7 @@ void print_hashes(const HashArguments& options) {
 
 }  // namespace
 
-void add_hash(CLI::App& app) {
+void add_hash_command(CLI::App& app) {
   const auto options = std::make_shared<HashArguments>();
   CLI::App* command = app.add_subcommand("hash",
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "

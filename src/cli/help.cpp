@@ -169,7 +169,7 @@ std::string make_overview(const CLI::App& app) {
   return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
 }
 
-void add_help(CLI::App& app) {
+void add_help_command(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("help", "Show this, or the options of a command, as --help does");
   command->add_option("COMMAND", *name, "The command");

@@ -166,7 +166,7 @@ void inspect(const InspectArguments& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
+void add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectArguments>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");

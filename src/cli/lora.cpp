@@ -146,7 +146,7 @@ void run_convert_lora(LoraArguments& options) {
 
 }  // namespace
 
-void add_lora(CLI::App& app) {
+void add_lora_command(CLI::App& app) {
   constexpr const char* kExtract = "Extract";
   constexpr const char* kConvert = "Convert";
   const auto options = std::make_shared<LoraArguments>();

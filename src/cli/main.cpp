@@ -106,9 +106,11 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
   for (auto* const add_command :
-       {add_inspect, add_stats, add_show,     add_verify, add_convert,         add_merge,      add_delta,
-        add_lora,    add_fetch, add_hash,     add_diff,   add_report,          add_edit,       add_run,
-        add_chat,    add_embed, add_tokenize, add_bench,  add_imatrix_command, add_completion, add_help})
+       {add_inspect_command, add_stats_command,    add_show_command,  add_verify_command,  add_convert_command,
+        add_merge_command,   add_delta_command,    add_lora_command,  add_fetch_command,   add_hash_command,
+        add_diff_command,    add_report_command,   add_edit_command,  add_run_command,     add_chat_command,
+        add_embed_command,   add_tokenize_command, add_bench_command, add_imatrix_command, add_completion_command,
+        add_help_command})
     add_command(app);
   app.footer(fmt::format("{}\n{}", describe_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {

@@ -157,7 +157,7 @@ std::string format_methods() {
 
 }  // namespace
 
-void add_merge(CLI::App& app) {
+void add_merge_command(CLI::App& app) {
   const auto options = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand("merge", "Merge models into one, by mergekit's methods");
   command

@@ -70,7 +70,7 @@ void run_report(const ReportArguments& arguments) {
 
 }  // namespace
 
-void add_report(CLI::App& app) {
+void add_report_command(CLI::App& app) {
   const auto options = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Write one page for a browser about a model: sizes, numbers, findings, memory, tokens, digests");

@@ -331,7 +331,7 @@ void read_prompt(RunArguments& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
+void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->model.path, "A model file or directory")->required();

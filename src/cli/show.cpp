@@ -251,7 +251,7 @@ void show(const ShowArguments& options) {
 
 }  // namespace
 
-void add_show(CLI::App& app) {
+void add_show_command(CLI::App& app) {
   const auto options = std::make_shared<ShowArguments>();
   CLI::App* command = app.add_subcommand("show", "Print the numbers of a tensor, and where its bytes are");
   command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();

@@ -236,7 +236,7 @@ std::vector<std::string_view> list_statistics_columns() {
   return names;
 }
 
-void add_stats(CLI::App& app) {
+void add_stats_command(CLI::App& app) {
   const auto options = std::make_shared<StatsArguments>();
   CLI::App* command =
       app.add_subcommand("stats", "Show the numbers of each tensor: extremes, mean, deviation, zeros, outliers");

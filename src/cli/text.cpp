@@ -265,7 +265,7 @@ std::optional<std::string> TextLines::read_next() {
 
 std::string TextLines::name() const { return fmt::format("line {} of the input", number_); }
 
-void require_no_text(bool has_lines, const std::string& text) {
+void refuse_text_with_jsonl(bool has_lines, const std::string& text) {
   if (has_lines && text != "-")
     throw CLI::ValidationError("--jsonl", "texts come from standard input, one per line; leave out TEXT");
 }

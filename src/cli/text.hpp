@@ -118,6 +118,6 @@ class TextLines {
 };
 
 // Throws CLI::ValidationError if --jsonl is given (`has_lines`) together with another TEXT than the default "-".
-void require_no_text(bool has_lines, const std::string& text);
+void refuse_text_with_jsonl(bool has_lines, const std::string& text);
 
 }  // namespace poise::cli

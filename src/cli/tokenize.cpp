@@ -104,7 +104,7 @@ class Tokenize {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app) {
+void add_tokenize_command(CLI::App& app) {
   auto options = std::make_shared<TokenizeArguments>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   command
@@ -130,7 +130,7 @@ void add_tokenize(CLI::App& app) {
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {
-    require_no_text(options->lines, options->text);
+    refuse_text_with_jsonl(options->lines, options->text);
     add_path_to_errors(options->path, [&] { Tokenize(*options).execute(); });
   });
 }

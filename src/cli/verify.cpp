@@ -184,7 +184,7 @@ std::string parse_sha256(std::string text) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
+void add_verify_command(CLI::App& app) {
   const auto options = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
       "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");

@@ -16,13 +16,13 @@ using Words = hn::RebindToUnsigned<Floats>;
 
 // Writes the least and greatest numbers of groups to `ranges`; returns the bits of the largest magnitude of all.
 // Requires: groups are whole vectors, and not empty.
-std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
+std::uint32_t FindGroupRanges(const float* in, std::span<GroupRange> ranges, std::size_t size) {
   const Floats floats;
   const Words words;
   const std::size_t lanes = hn::Lanes(floats);
   const auto magnitude_bits = hn::Set(words, 0x7fffffff);
   auto largest = hn::Zero(words);
-  for (Range& range : ranges) {
+  for (GroupRange& range : ranges) {
     auto min = hn::LoadU(floats, in);
     auto max = min;
     for (const float* const end = in + size; in < end; in += lanes) {
@@ -40,8 +40,8 @@ std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t s
 std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
   const std::size_t whole = count / hn::Lanes(Floats()) * hn::Lanes(Floats());
   if (whole == 0) return 0;
-  Range range;
-  extremes.largest = FindRanges(in, {&range, 1}, whole);
+  GroupRange range;
+  extremes.largest = FindGroupRanges(in, {&range, 1}, whole);
   extremes.min = range.min;
   extremes.max = range.max;
   return whole;
@@ -218,7 +218,7 @@ namespace {
 
 HWY_EXPORT(AreWholeVectors);
 HWY_EXPORT(FindExtremes);
-HWY_EXPORT(FindRanges);
+HWY_EXPORT(FindGroupRanges);
 HWY_EXPORT(QuantizeLinear);
 HWY_EXPORT(QuantizeGroups);
 HWY_EXPORT(PackNibbles);
@@ -271,9 +271,10 @@ QuantizationError quantize_linear(const float* in, std::size_t count, float delt
   return error;
 }
 
-std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges) {
+std::uint32_t find_group_ranges(std::span<const float> in, std::span<GroupRange> ranges) {
   const std::size_t size = in.size() / ranges.size();
-  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) return HWY_DYNAMIC_DISPATCH(FindRanges)(in.data(), ranges, size);
+  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size))
+    return HWY_DYNAMIC_DISPATCH(FindGroupRanges)(in.data(), ranges, size);
   std::uint32_t largest = 0;
   for (std::size_t g = 0; g < ranges.size(); ++g) {
     const Extremes group = find_extremes(in.data() + g * size, size);

@@ -38,14 +38,14 @@ QuantizationError quantize_linear(const float* in, std::size_t count, float delt
                                   std::byte* codes);
 
 // Holds the least and the greatest number of a group; undefined if a number is not finite.
-struct Range {
+struct GroupRange {
   float min;
   float max;
 };
 
 // Finds the ranges of consecutive groups of one size, and returns the bits of the largest magnitude
 // (Extremes::largest). Requires: in.size() is a multiple of ranges.size(), neither is zero.
-std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
+std::uint32_t find_group_ranges(std::span<const float> in, std::span<GroupRange> ranges);
 
 // Describes how numbers of a group become codes: code = x / factor + zero.
 struct GroupFactor {

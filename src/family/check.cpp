@@ -5,27 +5,23 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "bytes/short_text.hpp"
 #include "family/config_effects.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
+#include "model/fault_lists.hpp"
 #include "model/limits.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kMostFaults = 1000;
 constexpr std::size_t kMaxConfigKeys = 1000;  // the most keys of the object that a family reads
 
 // Names that begin so are llama.cpp's names of weights. The reader of GGUF gives the weights that a family has the
 // names of transformers, so a weight that keeps such a name is one that the family lacks.
 constexpr std::array kLlamaCppPrefixes = std::to_array<std::string_view>(
     {"blk.", "token_embd.", "token_embd_norm.", "position_embd.", "output.", "output_norm.", "rope_f"});
-
-// Returns the first words of each message about a tensor.
-std::string format_tensor_start(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
 
 // Makes a fault of the model, or of the tensor of that name. `problem` follows the name in the message. `found` is null
 // if the tensor is missing.
@@ -41,20 +37,6 @@ Finding make_fault(std::string problem, const std::string& tensor = {}, const Te
     return fault;
   }
   return fault;
-}
-
-// Returns the message of a finding with its place after the tensor's name, for callers that show only the message.
-std::string format_with_place(const Finding& finding) {
-  if (finding.tensor.empty() || !finding.offset) return finding.message;
-  const std::string tensor = format_tensor_start(finding.tensor);
-  return fmt::format("{} ({} at 0x{:x}){}", tensor, finding.path, *finding.offset,
-                     std::string_view(finding.message).substr(tensor.size()));
-}
-
-std::vector<std::string> list_messages(const std::vector<Finding>& findings) {
-  std::vector<std::string> messages;
-  for (const Finding& finding : findings) messages.push_back(format_with_place(finding));
-  return messages;
 }
 
 void check_vocabulary(const Model& model, std::vector<Finding>& faults) {
@@ -89,7 +71,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
-      if (tensor == nullptr && expected.name == family.output && lacks_output(model)) continue;
+      if (tensor == nullptr && expected.name == family.output && lacks_output_matrix(model)) continue;
       if (tensor == nullptr) {
         add_fault(faults, make_fault(fmt::format("is missing: the configuration needs it with shape {}",
                                                  to_string(expected.shape)),
@@ -103,7 +85,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
   };
   // This checks layer by layer and ends early: a layer may have many experts, and all of them may be missing.
   check(family.tensors.list_before_layers(view));
-  for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer)
+  for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostListedFaults; ++layer)
     check(family.tensors.list_layer(view, layer));
   check(family.tensors.list_after_layers(view));
   for (const Tensor& tensor : model.tensors()) {
@@ -158,7 +140,7 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
   }
 }
 
-bool lacks_output(const Model& model) {
+bool lacks_output_matrix(const Model& model) {
   const Family& family = find_family_or_llama(model);
   const bool needs_output = model.config && !model.config->tie_word_embeddings && !family.output.empty();
   if (!needs_output || find_weight(model, family, family.output) != nullptr) return false;
@@ -188,13 +170,13 @@ std::vector<std::string> list_shortcomings(const Model& model) {
         fmt::format("the vocabulary has {} tokens, but {} only {} rows: tokens from {} on are never used",
                     model.vocabulary->size(), family.embedding, *rows, *rows));
   }
-  if (lacks_output(model))
+  if (lacks_output_matrix(model))
     sentences.push_back(
         fmt::format("tensor {} is missing: the model makes vectors (poise embed), and no text", family.output));
   return sentences;
 }
 
-std::vector<std::string> check_consistency(const Model& model) { return list_messages(find_inconsistencies(model)); }
+std::vector<std::string> check_consistency(const Model& model) { return format_messages(find_inconsistencies(model)); }
 
 std::vector<Finding> find_inconsistencies(const Model& model) {
   const Family& family = find_family_or_llama(model);
@@ -248,26 +230,6 @@ std::vector<std::string_view> find_unknown_weights(const Model& model) {
     if (name != family.output && !family.tensors.has(name, view)) unknown.push_back(tensor.name);
   }
   return unknown;
-}
-
-void add_fault(std::vector<std::string>& faults, std::string fault) {
-  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
-}
-
-void add_fault(std::vector<Finding>& faults, Finding fault) {
-  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
-}
-
-std::string format_faults(const std::vector<Finding>& faults) { return format_faults(list_messages(faults)); }
-
-std::string format_faults(const std::vector<std::string>& faults) {
-  if (faults.size() == 1) return faults.front();
-  const std::string_view more = faults.size() == kMostFaults ? " or more" : "";
-  return fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  "));
-}
-
-void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
-  if (!faults.empty()) throw Error(ErrorKind::invalid_file, format_faults(faults), path);
 }
 
 }  // namespace poise

@@ -24,7 +24,7 @@ std::vector<Finding> find_inconsistencies(const Model& model);
 
 // Returns true for a decoder that was saved without its output matrix (an embedding model): "architectures" has a class
 // without one ("MistralModel"), or the tensors' names are those of such a class.
-bool lacks_output(const Model& model);
+bool lacks_output_matrix(const Model& model);
 
 // Returns the number of rows of the model's embedding; std::nullopt if it has no embedding matrix.
 std::optional<std::size_t> count_embedded_tokens(const Model& model);
@@ -49,17 +49,5 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
 // Returns the names of the weights that the model's family does not have: a run that ignored them would be wrong. The
 // views point to the tensors' names.
 std::vector<std::string_view> find_unknown_weights(const Model& model);
-
-// Appends a fault, unless the list already has a thousand.
-void add_fault(std::vector<std::string>& faults, std::string fault);
-void add_fault(std::vector<Finding>& faults, Finding fault);
-
-// Returns the message that lists every fault, one a line. Requires: there is a fault; the message of a fault with a
-// tensor begins with "tensor" and its name, as those of find_inconsistencies() do.
-std::string format_faults(const std::vector<std::string>& faults);
-std::string format_faults(const std::vector<Finding>& faults);
-
-// Throws invalid_file with the message of format_faults() if there are faults.
-void throw_faults(const std::vector<std::string>& faults, const std::string& path);
 
 }  // namespace poise

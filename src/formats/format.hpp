@@ -80,7 +80,7 @@ struct PreparedFile {
   std::function<void(Output& output, const Progress& progress)> write;
   // Returns the name of the file to open, for an output called `name`. Empty: the output's own name.
   std::function<std::string(const std::string& name)> main_name = {};
-  std::vector<std::string> numbers = {};      // names of tensors whose codes the file holds as float32 numbers
+  std::vector<std::string> decoded_tensors = {};  // names of tensors whose codes the file holds as float32 numbers
   std::shared_ptr<const Model> checked = {};  // the model that write() reads, if it checks values; see prepare_file()
 };
 

@@ -28,7 +28,8 @@ void refuse_non_model(const Input& input) {
   const std::string path = input.path.string();
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
-  if (find_container(input) != ContainerKind::zip || recognise_format(input, list_all_formats()) != nullptr) return;
+  if (find_container_kind(input) != ContainerKind::zip || recognise_format(input, list_all_formats()) != nullptr)
+    return;
   (void)open_container(ContainerKind::zip, input.path, input.source);  // throws if it cannot be read
   throw Error(
       ErrorKind::unsupported,

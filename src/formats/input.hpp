@@ -34,7 +34,9 @@ inline void warn(std::vector<Finding>& warnings, std::string message, const std:
 std::vector<std::byte> read_first_bytes(const Input& input, std::size_t count);
 
 // Returns the kind of container that the input is; std::nullopt for other files. Looks at a few bytes.
-inline std::optional<ContainerKind> find_container(const Input& input) { return find_container_kind(input.source); }
+inline std::optional<ContainerKind> find_container_kind(const Input& input) {
+  return find_container_kind(input.source);
+}
 
 // Returns the names of a container's members; none if Poise cannot read it, because opening it reports the error.
 MemberNames list_member_names(const Input& input, ContainerKind kind);

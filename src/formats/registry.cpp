@@ -131,7 +131,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
       Model model = read(*format);
       return {format, std::move(input), std::move(model), std::move(faults)};
     } catch (const Error& error) {
-      if (format->container && format->container == find_container(input)) throw;
+      if (format->container && format->container == find_container_kind(input)) throw;
       refuse_non_model(error, {&input.source, 1});
       throw;
     }
@@ -296,7 +296,7 @@ const Format* recognise_format(const Input& input, std::span<const Format* const
         among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
     if (found != among.end()) return *found;
   }
-  const auto container = find_container(input);
+  const auto container = find_container_kind(input);
   if (!container) return nullptr;
   std::optional<MemberNames> names;
   const auto holds = [&](bool (*test)(const MemberNames& names)) {

@@ -109,6 +109,14 @@ std::span<const CardField> list_card_fields() {
   return kFields;
 }
 
+std::vector<std::string> list_empty_card_fields(const Card& card) {
+  std::vector<std::string> names;
+  for (const CardField& field : list_card_fields()) {
+    if ((card.*field.text).empty()) names.emplace_back(field.name);
+  }
+  return names;
+}
+
 Card normalize_card(Card card) {
   check_utf8("model_type", card.model_type);
   check_utf8("base_model", card.base_model);

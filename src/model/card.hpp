@@ -23,6 +23,9 @@ struct CardField {
 };
 std::span<const CardField> list_card_fields();
 
+// Returns the names of the card's empty fields.
+std::vector<std::string> list_empty_card_fields(const Card& card);
+
 // Returns the card with its dates cut to days. Empty fields stay empty. Throws bad_argument, which names field and
 // value, for invalid UTF-8 and invalid dates.
 Card normalize_card(Card card);

@@ -1,7 +1,6 @@
 #include "ops/check_headers.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "family/check.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
-#include "pack/part_digest.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 #include "tokenizer/pipeline/steps.hpp"
 #include "views/dense.hpp"
@@ -108,29 +106,6 @@ class RunCheck {
 
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs) {
   return RunCheck(model, path.string()).collect_findings(runs);
-}
-
-std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {
-  std::vector<FileClaim> claims;
-  if (model.origin.file_digests.empty()) return claims;
-  std::map<std::string, FileClaim> undigested;  // the claims by path
-  for (const Tensor& tensor : model.tensors()) {
-    if (!is_wanted(tensor)) continue;
-    for (const Part& part : tensor.parts) {
-      if (part.digest && is_computable(part.digest->algorithm)) continue;
-      const auto at = part.blob->stored();
-      if (!at) continue;
-      FileClaim& claim = undigested[at->source->name()];
-      if (claim.part == nullptr) claim = {nullptr, &tensor, &part, make_source_blob(at->source, 0, at->source->size())};
-    }
-  }
-  for (const FileDigest& file : model.origin.file_digests) {
-    const auto found = undigested.find(file.path);
-    if (found == undigested.end()) continue;
-    found->second.file = &file;
-    claims.push_back(found->second);
-  }
-  return claims;
 }
 
 }  // namespace poise

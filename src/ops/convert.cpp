@@ -160,8 +160,8 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
 }
 
 // Counts codes that only the output turns into numbers.
-void count_numbers(const PreparedFile& file, Transformed& made) {
-  for (const std::string& name : file.numbers) {
+void count_decoded(const PreparedFile& file, Transformed& made) {
+  for (const std::string& name : file.decoded_tensors) {
     const Tensor& tensor = *made.model.find(name);
     ++made.decoded.tensors;
     made.decoded.bytes_in = saturating_add(made.decoded.bytes_in, tensor.size_bytes());
@@ -189,13 +189,13 @@ Plan describe_conversion(const RevisedModel& input, const ConvertOptions& option
   plan.output = output;
   if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
   plan.tensors.reserve(written.tensor_bytes.size());
-  const std::unordered_set<std::string_view> numbers(file.numbers.begin(), file.numbers.end());
+  const std::unordered_set<std::string_view> decoded(file.decoded_tensors.begin(), file.decoded_tensors.end());
   const Model& before = made.converted ? made.converted->model : *input.model;
   for (std::size_t i = 0; i < written.tensor_bytes.size(); ++i) {
     const Tensor& to = made.model.tensors()[i];
     const Tensor& from = *before.find(to.name);
     plan.tensors.push_back({to.name, to.shape, describe_stored_type(from),
-                            numbers.contains(to.name) ? std::string(to_string(DType::f32)) : describe_stored_type(to),
+                            decoded.contains(to.name) ? std::string(to_string(DType::f32)) : describe_stored_type(to),
                             from.size_bytes(), std::nullopt});
     if (!made.perhaps_sparse.contains(to.name)) plan.tensors.back().bytes_out = written.tensor_bytes[i];
   }
@@ -277,7 +277,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   const auto losses = std::make_shared<const MeasuredLosses>(*made);
   // Prepare the output: the target's writer refuses what the file cannot hold.
   const auto file = std::make_shared<PreparedFile>(prepare_file(made->model, target, options.write));
-  count_numbers(*file, *made);
+  count_decoded(*file, *made);
   Plan plan = describes ? describe_conversion(revised, options, *made, *file, output) : Plan();
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});

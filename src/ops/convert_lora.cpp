@@ -18,6 +18,7 @@
 #include "io/hub_cache.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
+#include "model/fault_lists.hpp"
 #include "ops/destination.hpp"
 #include "ops/lora.hpp"
 #include "syntax/json.hpp"

@@ -113,7 +113,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
     if (left.text(id) != right.text(id) || !is_same_number(left.score(id), right.score(id)) ||
-        choose_type_by_id(left, id) != choose_type_by_id(right, id))
+        choose_token_type_by_id(left, id) != choose_token_type_by_id(right, id))
       ++different;
   }
   if (different > 0)

@@ -1,13 +1,13 @@
 #include "ops/digest_check.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
 #include "io/extents.hpp"
-#include "ops/check_headers.hpp"
 #include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/part_digest.hpp"
@@ -164,6 +164,29 @@ std::optional<Finding> DigestCheck::find_unchecked() const {
                  fmt::format("{}{} is of a kind that Poise cannot compute; it was not checked", first_unchecked_, more),
                  {},
                  {}};
+}
+
+std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {
+  std::vector<FileClaim> claims;
+  if (model.origin.file_digests.empty()) return claims;
+  std::map<std::string, FileClaim> undigested;  // the claims by path
+  for (const Tensor& tensor : model.tensors()) {
+    if (!is_wanted(tensor)) continue;
+    for (const Part& part : tensor.parts) {
+      if (part.digest && is_computable(part.digest->algorithm)) continue;
+      const auto at = part.blob->stored();
+      if (!at) continue;
+      FileClaim& claim = undigested[at->source->name()];
+      if (claim.part == nullptr) claim = {nullptr, &tensor, &part, make_source_blob(at->source, 0, at->source->size())};
+    }
+  }
+  for (const FileDigest& file : model.origin.file_digests) {
+    const auto found = undigested.find(file.path);
+    if (found == undigested.end()) continue;
+    found->second.file = &file;
+    claims.push_back(found->second);
+  }
+  return claims;
 }
 
 }  // namespace poise

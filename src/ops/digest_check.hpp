@@ -27,6 +27,19 @@
 
 namespace poise {
 
+// Names a file with a digest of the whole file, and a part that only this digest covers.
+struct FileClaim {
+  const FileDigest* file = nullptr;  // Poise may not know the kind of its digest
+  // The first part of the file without a digest of its own, or with one of a kind that Poise does not compute.
+  const Tensor* tensor = nullptr;
+  const Part* part = nullptr;
+  BlobPtr bytes;  // the whole file
+};
+
+// Returns a claim for each file that has a digest and holds a part of a wanted tensor that only this digest covers. The
+// claims refer to the model.
+std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted);
+
 class DigestCheck {
  public:
   using Wanted = std::function<bool(const Tensor&)>;

@@ -13,7 +13,7 @@
 #include "formats/format.hpp"
 #include "io/extents.hpp"
 #include "io/meter.hpp"
-#include "ops/check_headers.hpp"
+#include "ops/digest_check.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"

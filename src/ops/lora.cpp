@@ -13,11 +13,11 @@
 #include <poise/error.hpp>
 #include <poise/stored_type.hpp>
 
-#include "family/check.hpp"
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "formats/adapter.hpp"
 #include "formats/format.hpp"
+#include "model/fault_lists.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 

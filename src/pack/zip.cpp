@@ -265,7 +265,11 @@ class Reader {
   }
 
   static void require_valid_name(const ByteReader& list, std::string_view name, std::uint64_t at) {
-    if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
+    if (!is_zip_name(name))
+      list.fail("name",
+                fmt::format(
+                    "\"{}\" is not allowed: expected a relative path without \"..\", backslashes and zero bytes", name),
+                at);
   }
 
   // Throws if two members would become the same file when the archive is unpacked.

@@ -25,7 +25,7 @@ class BatchGenerator::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
       : Computation(std::move(weights), options) {
-    require_output(*weights_);
+    require_output_matrix(*weights_);
   }
 
   std::size_t size() const { return texts_.size() + ended_.size(); }

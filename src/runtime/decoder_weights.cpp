@@ -72,12 +72,12 @@ class Loader {
   }
 
   Projection load_projection(const std::string& prefix, const Linear& linear, Orientation orientation,
-                             const MatrixPart& part = {}) const {
+                             const MatrixShare& part = {}) const {
     Projection result = {load_matrix(get_tensor(make_weight_name(prefix, linear)), orientation, part)};
     // If the results are summed over ranks, only the first rank adds the bias.
-    if (!linear.bias || (part.side == MatrixPart::Side::inputs && ranks_.rank() > 0)) return result;
+    if (!linear.bias || (part.side == MatrixShare::Side::inputs && ranks_.rank() > 0)) return result;
     result.bias = load_vector(get_tensor(fmt::format("{}{}.bias", prefix, linear.module)));
-    if (part.side == MatrixPart::Side::outputs) result.bias = copy_range(result.bias, part.range);
+    if (part.side == MatrixShare::Side::outputs) result.bias = copy_range(result.bias, part.range);
     return result;
   }
 
@@ -93,7 +93,8 @@ class Loader {
     const bool fused = linears.size() < parts.size();
     std::size_t begin = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
-      const MatrixPart part = {MatrixPart::Side::outputs, {begin + parts[p].share.first, begin + parts[p].share.last}};
+      const MatrixShare part = {MatrixShare::Side::outputs,
+                                {begin + parts[p].share.first, begin + parts[p].share.last}};
       result.push_back(load_projection(prefix, linears[fused ? 0 : p], orientation(), part));
       if (fused) begin += parts[p].width;
     }
@@ -102,7 +103,7 @@ class Loader {
 
   Projection load_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
     if (!ranks_.splits_matrices()) return load_projection(prefix, linear, orientation());
-    return load_projection(prefix, linear, orientation(), {MatrixPart::Side::inputs, inputs});
+    return load_projection(prefix, linear, orientation(), {MatrixShare::Side::inputs, inputs});
   }
 
   std::vector<Projection> load_qkv(const std::string& prefix) const {
@@ -118,7 +119,8 @@ class Loader {
     IndexRange inputs = find_head_numbers(share_.heads);
     if (inputs.size() > 0) {
       const std::size_t all = plan_.heads * plan_.head_size;
-      const std::size_t step = choose_share_step(all, find_part_step(weight, orientation(), MatrixPart::Side::inputs));
+      const std::size_t step =
+          choose_share_step(all, find_share_step(weight, orientation(), MatrixShare::Side::inputs));
       inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
     layer.o = load_summed_projection(prefix, plan_.o, inputs);
@@ -196,7 +198,7 @@ class Loader {
   void load_output(DecoderWeights& weights) const {
     const bool is_tied = plan_.output.empty();
     weights.vocabulary = weights.embedding->rows();
-    if (!is_tied && lacks_output(model_)) return;
+    if (!is_tied && lacks_output_matrix(model_)) return;
     if (is_tied && !ranks_.splits_matrices()) return;
     const Tensor& output = get_tensor(std::string(is_tied ? plan_.embedding : plan_.output));
     const Orientation orientation = !is_tied && plan_.output_transposed ? Orientation::in_out : Orientation::out_in;
@@ -206,11 +208,11 @@ class Loader {
       return;
     }
     weights.output_step =
-        choose_share_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Side::outputs));
+        choose_share_step(weights.vocabulary, find_share_step(output, orientation, MatrixShare::Side::outputs));
     const IndexRange share = ranks_.find_share(weights.vocabulary / weights.output_step);
-    weights.output =
-        load_matrix(output, orientation,
-                    {MatrixPart::Side::outputs, {share.first * weights.output_step, share.last * weights.output_step}});
+    weights.output = load_matrix(
+        output, orientation,
+        {MatrixShare::Side::outputs, {share.first * weights.output_step, share.last * weights.output_step}});
   }
 
   // Returns the divisors of RoPE's frequencies, or an empty vector if the model has none.
@@ -245,9 +247,9 @@ class Loader {
   // all these matrices can be cut, if their common step divides `inner` (choose_share_step()).
   IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
-    std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);
+    std::size_t step = find_share_step(down, orientation(), MatrixShare::Side::inputs);
     for (const Tensor* const tensor : in)
-      step = std::lcm(step, find_part_step(*tensor, orientation(), MatrixPart::Side::outputs));
+      step = std::lcm(step, find_share_step(*tensor, orientation(), MatrixShare::Side::outputs));
     step = choose_share_step(inner, step);
     const IndexRange share = ranks_.find_share(inner / step);
     return {share.first * step, share.last * step};

@@ -12,7 +12,7 @@ namespace poise {
 
 ForwardPass::ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options)
     : Computation(std::move(weights), options), sequence_(begin_sequence(context_)) {
-  require_output(*weights_);
+  require_output_matrix(*weights_);
 }
 
 void ForwardPass::begin_text(std::span<const TokenId> tokens) {

@@ -94,13 +94,13 @@ struct Box {
 };
 
 // Returns true if a part of that side has some of the stored rows, and false if it has some of the columns.
-bool divides_rows(MatrixPart::Side side, Orientation orientation) {
-  return (side == MatrixPart::Side::outputs) == (orientation == Orientation::out_in);
+bool divides_rows(MatrixShare::Side side, Orientation orientation) {
+  return (side == MatrixShare::Side::outputs) == (orientation == Orientation::out_in);
 }
 
 // Returns the rows and columns of a part of a matrix [rows, columns].
-Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
-  if (part.side == MatrixPart::Side::all) return {{0, rows}, {0, columns}};
+Box find_box(const MatrixShare& part, Orientation orientation, std::size_t rows, std::size_t columns) {
+  if (part.side == MatrixShare::Side::all) return {{0, rows}, {0, columns}};
   return divides_rows(part.side, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
@@ -234,7 +234,7 @@ void Matrix::decode(std::size_t first, std::size_t count, float* out) const {
     decode_rows(stored_, find_row_in_pairs(first + i, paired_rows_), 1, out + i * columns());
 }
 
-std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixPart& part) {
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixShare& part) {
   if (tensor.shape.empty() || tensor.shape.size() > 2)
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   if (is_transposed(tensor, orientation)) return load_matrix(transpose_view(tensor), Orientation::out_in, part);
@@ -261,8 +261,8 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
   return matrices;
 }
 
-std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side) {
-  if (is_transposed(tensor, orientation)) return find_part_step(transpose_view(tensor), Orientation::out_in, side);
+std::size_t find_share_step(const Tensor& tensor, Orientation orientation, MatrixShare::Side side) {
+  if (is_transposed(tensor, orientation)) return find_share_step(transpose_view(tensor), Orientation::out_in, side);
   const StoredForm form = make_stored_form(tensor);
   if (!form.row_groups.empty()) return 1;
   if (divides_rows(side, orientation)) return find_row_step(form.rows, tensor.shape.front());

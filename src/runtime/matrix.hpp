@@ -27,7 +27,7 @@ enum class Orientation : std::uint8_t {
 };
 
 // Selects the whole matrix, or those of its outputs or inputs that are in the range.
-struct MatrixPart {
+struct MatrixShare {
   enum class Side : std::uint8_t { all, outputs, inputs } side = Side::all;
   IndexRange range = {};
 };
@@ -80,12 +80,12 @@ class Matrix {
 };
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. It becomes float32 in memory if there are no
-// kernels for its type, or if the part cannot be cut out of its storage (find_part_step()). An empty part has the whole
-// length of the other side, and its products are zeros. Reads only the bytes of the part. Throws unsupported,
+// kernels for its type, or if the part cannot be cut out of its storage (find_share_step()). An empty part has the
+// whole length of the other side, and its products are zeros. Reads only the bytes of the part. Throws unsupported,
 // naming the tensor, for another rank and for elements that are not floating-point numbers (integers without a scale),
 // and what reading its blobs throws. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
-                                    const MatrixPart& part = {});
+                                    const MatrixShare& part = {});
 
 // Returns the matrices [rows, columns] of a tensor of rank 3: all, or those with indices in `which`. Requires: the
 // tensor has these.
@@ -95,7 +95,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 // Returns a step: a part of a matrix that begins and ends at multiples of it keeps its storage. It is 1, or the number
 // of elements along the divided side that cannot be separated: a block, a group, a byte of codes, rows that share a
 // scale, or the 16 columns that kernels multiply at a time. It is also 1 for a matrix whose parts all become float32.
-std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side);
+std::size_t find_share_step(const Tensor& tensor, Orientation orientation, MatrixShare::Side side);
 
 // Returns all elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);

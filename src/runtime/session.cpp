@@ -27,7 +27,7 @@ class Session::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
       : Computation(std::move(weights), options), text_(begin_sequence(context_)) {
-    require_output(*weights_);
+    require_output_matrix(*weights_);
     if (options.draft) speculation_.emplace(*weights_, options);
   }
 

@@ -15,7 +15,7 @@ namespace {
 class Pass : public Computation {
  public:
   explicit Pass(std::shared_ptr<const Weights> weights) : Computation(std::move(weights), SessionOptions()) {
-    require_output(*weights_);
+    require_output_matrix(*weights_);
   }
 
   // Calls use(scores, rows) for all predicted tokens, in order, at most Transformer::kScoreRows at a time. `scores` is

@@ -53,7 +53,7 @@ void require_valid_options(const Weights& weights, const GenerateOptions& option
   (void)StopTexts(options.stop);
 }
 
-void require_output(const Weights& weights) {
+void require_output_matrix(const Weights& weights) {
   if (weights.parts().transformer->has_output()) return;
   throw Error(ErrorKind::unsupported,
               "the model has no output matrix: it makes vectors (poise embed, poise::Embedder), and no text");
@@ -158,7 +158,7 @@ std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attrib
   return "xxh3:" + hasher->finish();
 }
 
-std::string compute_fingerprint(const Vocabulary& vocabulary) {
+std::string compute_vocabulary_fingerprint(const Vocabulary& vocabulary) {
   const auto hasher = make_xxh3();
   const auto add = [&](const Value& value) {
     const std::string line = to_json(value) + "\n";

@@ -42,7 +42,7 @@ void require_token(const Weights& weights, std::string_view what, TokenId token)
 void require_valid_options(const Weights& weights, const GenerateOptions& options);
 
 // Throws unsupported for a model without an output matrix.
-void require_output(const Weights& weights);
+void require_output_matrix(const Weights& weights);
 
 // Returns true if a generated token ends the text: options.stop_id, by default each of Parts::ends. Returns false if
 // options.ignore_eos is true.
@@ -72,6 +72,6 @@ std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attrib
 
 // Returns a fingerprint of all that turns text into tokens and back: "xxh3:" and 16 digits. It covers tokens, merges,
 // special ids and the algorithm with its settings, but no chat template.
-std::string compute_fingerprint(const Vocabulary& vocabulary);
+std::string compute_vocabulary_fingerprint(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -142,7 +142,7 @@ const LayoutType layouts::affine = {
                       const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },
 };
 
-Tensor pack_affine_codes(const Tensor& tensor) {
+Tensor make_packed_qint4_view(const Tensor& tensor) {
   if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||
       tensor.layout.affine()->packed())
     return tensor;

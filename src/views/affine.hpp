@@ -16,7 +16,7 @@ namespace poise {
 
 // Packs a qint4 tensor that has one code a byte: the result has two codes a byte. Reading throws invalid_file for a
 // code that does not fit four bits. Returns other tensors unchanged.
-Tensor pack_affine_codes(const Tensor& tensor);
+Tensor make_packed_qint4_view(const Tensor& tensor);
 
 // Returns the elements quantized to `type`: an affine tensor (qint4 codes are packed), a tensor of groups, or blocks.
 // They are quantized when they are read. The first read of an affine tensor's scale or codes makes a pass over the

@@ -133,15 +133,15 @@ class GroupScales {
  private:
   // Computes the scales of the groups from `first` on. Requires: at most kMostGroups groups.
   void compute_scales(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
-    std::array<Range, kMostGroups> ranges;
-    if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
+    std::array<GroupRange, kMostGroups> ranges;
+    if (find_group_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
       const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
       refuse(first * groups_.size + static_cast<std::uint64_t>(bad - numbers.begin()), "is not finite");
     }
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = compute_scale(first + i, ranges[i]);
   }
 
-  GroupScale compute_scale(std::uint64_t g, const Range& range) const {
+  GroupScale compute_scale(std::uint64_t g, const GroupRange& range) const {
     const double min = std::min(0.0, static_cast<double>(range.min));
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();

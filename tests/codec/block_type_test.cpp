@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "codec/block_fields.hpp"
-#include "codec/blocks/half.hpp"
 #include "numeric/float_formats.hpp"
+#include "numeric/half.hpp"
 #include "pack/digest.hpp"
 #include "support/bytes.hpp"
 #include "support/instruction_set.hpp"

@@ -59,8 +59,8 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
       std::vector<float> numbers(groups * size);
       for (std::size_t i = 0; i < numbers.size(); ++i)
         numbers[i] = std::ldexp(uniform(random), static_cast<int>(i / size % 30) - 15);
-      std::vector<Range> ranges(groups);
-      const std::uint32_t largest = find_ranges(numbers, ranges);
+      std::vector<GroupRange> ranges(groups);
+      const std::uint32_t largest = find_group_ranges(numbers, ranges);
       std::vector<GroupFactor> factors;
       for (std::size_t g = 0; g < groups; ++g) {
         const auto [min, max] = std::minmax_element(numbers.begin() + static_cast<std::ptrdiff_t>(g * size),
@@ -102,8 +102,8 @@ TEST_P(QuantizeKernels, RangesReportNumbersThatAreNotFinite) {
     for (const std::size_t at : {0U, 17U, 127U}) {
       std::vector<float> numbers(128, 1.0F);
       numbers[at] = bad;
-      std::vector<Range> ranges(4);
-      EXPECT_GE(find_ranges(numbers, ranges), 0x7f800000U);
+      std::vector<GroupRange> ranges(4);
+      EXPECT_GE(find_group_ranges(numbers, ranges), 0x7f800000U);
     }
   }
 }

@@ -138,11 +138,11 @@ TEST(Recognise, ContainersThatCannotBeReadHaveNoMembers) {
 }
 
 TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
-  EXPECT_EQ(find_container(memory("PK\x03\x04")), ContainerKind::zip);
-  EXPECT_EQ(find_container(memory("PK\x05\x06")), ContainerKind::zip);
-  EXPECT_EQ(find_container(memory("")), std::nullopt);
+  EXPECT_EQ(find_container_kind(memory("PK\x03\x04")), ContainerKind::zip);
+  EXPECT_EQ(find_container_kind(memory("PK\x05\x06")), ContainerKind::zip);
+  EXPECT_EQ(find_container_kind(memory("")), std::nullopt);
   const Directory directory({"b", "a"});
-  EXPECT_EQ(find_container(directory.input()), ContainerKind::directory);
+  EXPECT_EQ(find_container_kind(directory.input()), ContainerKind::directory);
   EXPECT_THAT(list_member_names(directory.input(), ContainerKind::directory), ElementsAre("a", "b"));
 }
 

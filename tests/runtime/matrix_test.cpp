@@ -131,7 +131,7 @@ TEST(Matrix, RowsInPairsAreBorrowed) {
 // Parts are copied, and so are matrices that are not in memory.
 TEST(Matrix, PartsOfRowsInPairsAreInHalves) {
   const auto [in_pairs, copy] = rows_in_pairs(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), 24);
-  const MatrixPart part = {MatrixPart::Side::outputs, {10, 60}};
+  const MatrixShare part = {MatrixShare::Side::outputs, {10, 60}};
   const auto matrix = load_matrix(in_pairs, Orientation::out_in, part);
   const auto expected = load_matrix(copy, Orientation::out_in, part);
   std::vector<float> rows(50 * kIn), expected_rows(50 * kIn);
@@ -254,14 +254,14 @@ TEST(Matrix, PartsAreThoseOfTheWhole) {
     const auto whole = load_matrix(tensor);
     std::vector<float> all(kRows * kColumns);
     whole->decode(0, kRows, all.data());
-    const std::size_t step = find_part_step(tensor, Orientation::out_in, MatrixPart::Side::inputs);
+    const std::size_t step = find_share_step(tensor, Orientation::out_in, MatrixShare::Side::inputs);
     EXPECT_EQ(256 % step, 0U);
-    EXPECT_EQ(find_part_step(tensor, Orientation::out_in, MatrixPart::Side::outputs), 1U);
-    EXPECT_EQ(find_part_step(tensor, Orientation::in_out, MatrixPart::Side::outputs), step);
+    EXPECT_EQ(find_share_step(tensor, Orientation::out_in, MatrixShare::Side::outputs), 1U);
+    EXPECT_EQ(find_share_step(tensor, Orientation::in_out, MatrixShare::Side::outputs), step);
     for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
       const bool rows_are_outputs = orientation == Orientation::out_in;
-      const auto of_rows = rows_are_outputs ? MatrixPart::Side::outputs : MatrixPart::Side::inputs;
-      const auto of_columns = rows_are_outputs ? MatrixPart::Side::inputs : MatrixPart::Side::outputs;
+      const auto of_rows = rows_are_outputs ? MatrixShare::Side::outputs : MatrixShare::Side::inputs;
+      const auto of_columns = rows_are_outputs ? MatrixShare::Side::inputs : MatrixShare::Side::outputs;
       const auto rows = load_matrix(tensor, orientation, {of_rows, {3, 8}});
       ASSERT_EQ(rows->rows(), 5U);
       ASSERT_EQ(rows->columns(), kColumns);
@@ -294,13 +294,13 @@ TEST(Matrix, PartsOfBlocksOfColumnsAreThoseOfTheWhole) {
   const Tensor columns = blocks_of_columns();
   std::vector<float> all(kIn * kOut);
   load_matrix(columns, Orientation::in_out)->decode(0, kOut, all.data());  // [out, in]
-  const auto outputs = load_matrix(columns, Orientation::in_out, {MatrixPart::Side::outputs, {5, 7}});
+  const auto outputs = load_matrix(columns, Orientation::in_out, {MatrixShare::Side::outputs, {5, 7}});
   ASSERT_EQ(outputs->outputs(), 2U);
   std::vector<float> found(2 * kIn);
   outputs->decode(0, 2, found.data());
   EXPECT_TRUE(std::equal(found.begin(), found.end(), all.begin() + 5 * kIn));
-  EXPECT_EQ(find_part_step(columns, Orientation::in_out, MatrixPart::Side::inputs), 32U);
-  const auto inputs = load_matrix(columns, Orientation::in_out, {MatrixPart::Side::inputs, {32, 64}});
+  EXPECT_EQ(find_share_step(columns, Orientation::in_out, MatrixShare::Side::inputs), 32U);
+  const auto inputs = load_matrix(columns, Orientation::in_out, {MatrixShare::Side::inputs, {32, 64}});
   ASSERT_EQ(inputs->inputs(), 32U);
   found.resize(kOut * 32);
   inputs->decode(0, kOut, found.data());
@@ -329,11 +329,11 @@ class WatchedBlob final : public Blob {
 };
 
 TEST(Matrix, APartReadsItsOwnBytes) {
-  for (const auto of : {MatrixPart::Side::outputs, MatrixPart::Side::inputs}) {
+  for (const auto of : {MatrixShare::Side::outputs, MatrixShare::Side::inputs}) {
     const auto blob = std::make_shared<WatchedBlob>(10 * 16 * sizeof(float));
     (void)load_matrix(make_dense("w", {10, 16}, DType::f32, blob), Orientation::out_in, {of, {4, 6}});
-    EXPECT_EQ(blob->count(0, blob->size()), 2U * (of == MatrixPart::Side::outputs ? 16 : 10) * sizeof(float));
-    if (of == MatrixPart::Side::outputs) {
+    EXPECT_EQ(blob->count(0, blob->size()), 2U * (of == MatrixShare::Side::outputs ? 16 : 10) * sizeof(float));
+    if (of == MatrixShare::Side::outputs) {
       EXPECT_EQ(blob->count(4 * 64, 6 * 64), 128U);
     } else {
       EXPECT_EQ(blob->count(3 * 64 + 16, 3 * 64 + 24), 8U);
@@ -345,7 +345,7 @@ TEST(Matrix, PartsOfRowsThatBeginInTheMiddleOfAByteAreFloats) {
   const Tensor odd = quantized(make_tensor("w", {4, 5}, waves(20, 0.7F)), *stored_type_from_name("qint4"));
   std::vector<float> all(20);
   load_matrix(odd)->decode(0, 4, all.data());
-  const auto part = load_matrix(odd, Orientation::out_in, {MatrixPart::Side::outputs, {1, 3}});
+  const auto part = load_matrix(odd, Orientation::out_in, {MatrixShare::Side::outputs, {1, 3}});
   EXPECT_EQ(part->stored().storage, Storage::f32);
   std::vector<float> found(10);
   part->decode(0, 2, found.data());
@@ -354,8 +354,8 @@ TEST(Matrix, PartsOfRowsThatBeginInTheMiddleOfAByteAreFloats) {
 
 TEST(Matrix, EmptyPartsMakeZeros) {
   const Tensor tensor = make_tensor("w", {4, 6}, waves(24, 0.7F));
-  const auto no_inputs = load_matrix(tensor, Orientation::out_in, {MatrixPart::Side::inputs, {3, 3}});
-  const auto no_outputs = load_matrix(tensor, Orientation::out_in, {MatrixPart::Side::outputs, {2, 2}});
+  const auto no_inputs = load_matrix(tensor, Orientation::out_in, {MatrixShare::Side::inputs, {3, 3}});
+  const auto no_outputs = load_matrix(tensor, Orientation::out_in, {MatrixShare::Side::outputs, {2, 2}});
   const auto all = load_matrix(tensor);
   ASSERT_EQ(no_inputs->outputs(), 4U);
   ASSERT_EQ(no_outputs->inputs(), 6U);

@@ -327,16 +327,16 @@ TEST(StoredFormParts, AreThoseOfTheWhole) {
         groups({40, 192}, 4, 64, {DType::f32, DType::f32}), indexed({40, 192}, 4, 64, shuffled(192, 64, 3)),
         indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
     const auto all = load_matrix(tensor);
-    for (const MatrixPart& part : {MatrixPart{MatrixPart::Side::outputs, {3, 20}},
-                                   {MatrixPart::Side::outputs, {16, 40}},
-                                   {MatrixPart::Side::inputs, {8, 100}},
-                                   {MatrixPart::Side::inputs, {64, 192}}}) {
+    for (const MatrixShare& part : {MatrixShare{MatrixShare::Side::outputs, {3, 20}},
+                                    {MatrixShare::Side::outputs, {16, 40}},
+                                    {MatrixShare::Side::inputs, {8, 100}},
+                                    {MatrixShare::Side::inputs, {64, 192}}}) {
       const auto some = load_matrix(tensor, Orientation::out_in, part);
-      const std::size_t step = find_part_step(tensor, Orientation::out_in, part.side);
+      const std::size_t step = find_share_step(tensor, Orientation::out_in, part.side);
       if (step > 1) {
         EXPECT_EQ(some->stored().storage, part.range.first % step == 0 ? all->stored().storage : Storage::f32);
       }
-      const bool of_outputs = part.side == MatrixPart::Side::outputs;
+      const bool of_outputs = part.side == MatrixShare::Side::outputs;
       std::vector<float> row(192), of_part(some->columns());
       for (std::size_t r = 0; r < some->rows(); ++r) {
         all->decode(r + (of_outputs ? part.range.first : 0), 1, row.data());

@@ -235,7 +235,7 @@ TEST(Affine, OneCodeAByteIsPackedForWriting) {
       make_dense("w", {5}, DType::qint4,
                  make_memory_blob({std::byte{7}, std::byte{0xf9}, std::byte{0}, std::byte{0xff}, std::byte{1}}, "w"));
   loose.layout = make_affine({0.5F, 0, 0, false});
-  const Tensor packed = pack_affine_codes(loose);
+  const Tensor packed = make_packed_qint4_view(loose);
   EXPECT_TRUE(packed.layout.affine()->get().packed);
   EXPECT_THAT(bytes_of(packed), ElementsAre(0x97, 0xf0, 0x01));
   EXPECT_THAT(decoded(loose), ElementsAre(3.5F, -3.5F, 0, -0.5F, 0.5F));
@@ -266,7 +266,7 @@ TEST(Affine, InvalidTensorsAreNotDecoded) {
   loose.layout = make_affine({0.5F, 0, 0, false});
   const std::string expected = "tensor w: element 1: the code 200 does not fit 4 bits";
   EXPECT_EQ(problem([&] { decoded(loose); }), expected);
-  EXPECT_EQ(problem([&] { bytes_of(pack_affine_codes(loose)); }), expected);
+  EXPECT_EQ(problem([&] { bytes_of(make_packed_qint4_view(loose)); }), expected);
   EXPECT_EQ(problem([&] { bytes_of(add_value_checks(loose)); }),
             "tensor w: data: element 1: the code 200 does not fit 4 bits");
   Tensor odd = make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{0x21}, std::byte{0x43}}, "w"));

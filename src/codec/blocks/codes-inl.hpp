@@ -13,7 +13,7 @@
 
 #include <hwy/highway.h>
 
-#include "codec/blocks/half.hpp"
+#include "numeric/half.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

@@ -308,7 +308,7 @@ HWY_INLINE void EncodeGrid(const BlockRows& rows, std::byte* out, const GridNeig
 
 // Returns 32 bits of a group: four times seven signs, then the scale.
 template <typename Block>
-HWY_INLINE Codes JoinEvenSigns(const Block& block, std::size_t group) {
+HWY_INLINE Codes JoinSignsAndScale(const Block& block, std::size_t group) {
   auto word = hn::ShiftLeft<28>(block.get_scale_code(group));
   word = hn::Or(word, hn::ShiftLeft<21>(block.get_sign(4 * group + 3)));
   word = hn::Or(word, hn::ShiftLeft<14>(block.get_sign(4 * group + 2)));
@@ -336,7 +336,7 @@ void EncodeIq2_Xxs(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq2Xxs, 66>(rows, out, get_iq2_xxs_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
     for (std::size_t group = 0; group < block.kGroups; ++group) {
       StoreBytes(to, 2 + 8 * group, 4, [&](std::size_t i) HWY_ATTR { return block.get_index(4 * group + i); });
-      to.store_words(JoinEvenSigns(block, group), 6 + 8 * group);
+      to.store_words(JoinSignsAndScale(block, group), 6 + 8 * group);
     }
   });
 }
@@ -363,7 +363,7 @@ void EncodeIq3_Xxs(const BlockRows& rows, std::byte* out) {
   EncodeGrid<kIq3Xxs, 98>(rows, out, get_iq3_xxs_neighbours(), [](const auto& block, const LaneOutput& to) HWY_ATTR {
     StoreBytes(to, 2, 64, [&](std::size_t i) HWY_ATTR { return block.get_index(i); });
     for (std::size_t group = 0; group < block.kGroups; ++group)
-      to.store_words(JoinEvenSigns(block, group), 66 + 4 * group);
+      to.store_words(JoinSignsAndScale(block, group), 66 + 4 * group);
   });
 }
 

@@ -16,7 +16,7 @@
 #include <hwy/highway.h>
 
 #include "codec/block_type.hpp"
-#include "codec/blocks/half.hpp"
+#include "numeric/half.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

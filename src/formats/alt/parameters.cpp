@@ -96,10 +96,10 @@ void require_holdable_config(const Model& model, int version) {
   }
   refuse_config_effects("alt", model);
   const Family& family = find_family_or_llama(model);
-  // Readers of version 2 see by the names of the tensors that a model has no output matrix, as lacks_output() does.
-  // Readers of version 1 assume tied embeddings.
+  // Readers of version 2 see by the names of the tensors that a model has no output matrix, as lacks_output_matrix()
+  // does. Readers of version 1 assume tied embeddings.
   const bool is_in_names = version == 2 && family.nested.empty() && model.find(family.embedding) == nullptr;
-  if (model.size() > 0 && lacks_output(model) && !is_in_names) {
+  if (model.size() > 0 && lacks_output_matrix(model) && !is_in_names) {
     throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold a model without tensor {}: {}",
                                                     version == 1 ? "alt1" : "alt", family.output,
                                                     version == 1 ? "its readers would use the embedding instead"

@@ -91,18 +91,18 @@ enum class ProjectionType : std::int32_t {
   down_proj = 7
 };
 
-struct TensorRole {
+struct AltRole {
   ComponentType component = ComponentType::other;
   std::int32_t block = -1;  // layer number for ComponentType::layers, else -1
   LayerPart layer = LayerPart::other;
   ProjectionType projection = ProjectionType::other;
 
   bool is_known() const;  // true if ALT has numbers for the name
-  friend bool operator==(const TensorRole&, const TensorRole&) = default;
+  friend bool operator==(const AltRole&, const AltRole&) = default;
 };
 
 // Returns the role of the tensor with that name. Parts of a name without a number in ALT are `other`.
-TensorRole find_role(std::string_view name);
+AltRole find_alt_role(std::string_view name);
 
 // Returns the tensors with known roles in canonical order, then the others in file order.
 std::vector<const Tensor*> sort_canonically(const Model& model);
@@ -122,10 +122,10 @@ constexpr std::int32_t kFirstOtherBlock = -4;
 
 // Returns the hints for a role. `other_block` is the block_index of a tensor outside the layers that has no number of
 // its own.
-Hints make_hints(const TensorRole& role, std::int32_t other_block);
+Hints make_hints(const AltRole& role, std::int32_t other_block);
 
 // Returns true for the tensors that `unique_count` counts.
-bool is_outside_layers(const TensorRole& role);
+bool is_outside_layers(const AltRole& role);
 
 // Holds the numbers of layers, and of tensors outside layers. count_blocks() derives them from the tensors' names.
 struct BlockCounts {

@@ -234,7 +234,7 @@ class ReaderV2 : private TensorsReader {
     std::int32_t other_block = kFirstOtherBlock;  // of the next tensor whose component is `other`: -4, -5, ...
     for (const Tensor& tensor : model_.tensors()) {
       const auto scope = bytes_.open_scope("tensor", static_cast<std::int64_t>(i));
-      const TensorRole role = find_role(tensor.name);
+      const AltRole role = find_alt_role(tensor.name);
       warn_unless_equal(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
       if (role.component == ComponentType::other) --other_block;
       ++i;
@@ -354,8 +354,8 @@ constexpr std::array<LayerTensor, 9> kLayerTensors = {{
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
 
-TensorRole find_layer_role(std::string_view numbered) {
-  TensorRole role;
+AltRole find_layer_role(std::string_view numbered) {
+  AltRole role;
   const auto split = split_number(numbered);
   if (!split) return role;
   role.component = ComponentType::layers;
@@ -369,7 +369,7 @@ TensorRole find_layer_role(std::string_view numbered) {
   return role;
 }
 
-int find_place_in_layer(const TensorRole& role) {
+int find_place_in_layer(const AltRole& role) {
   const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(), [&](const LayerTensor& tensor) {
     return tensor.layer == role.layer && tensor.projection == role.projection;
   });
@@ -380,7 +380,7 @@ int find_place_in_layer(const TensorRole& role) {
 using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
 CanonicalKey make_canonical_key(std::string_view name) {
-  const TensorRole role = find_role(name);
+  const AltRole role = find_alt_role(name);
   if (!role.is_known()) return {4, 0, 0};
   switch (role.component) {
     case ComponentType::embed_tokens: return {0, 0, 0};
@@ -394,9 +394,9 @@ CanonicalKey make_canonical_key(std::string_view name) {
 
 }  // namespace
 
-bool TensorRole::is_known() const { return component != ComponentType::other && layer != LayerPart::other; }
+bool AltRole::is_known() const { return component != ComponentType::other && layer != LayerPart::other; }
 
-TensorRole find_role(std::string_view name) {
+AltRole find_alt_role(std::string_view name) {
   if (name == "model.embed_tokens.weight")
     return {ComponentType::embed_tokens, -1, LayerPart::weight, ProjectionType::none};
   if (name == "lm_head.weight") return {ComponentType::lm_head, -1, LayerPart::weight, ProjectionType::none};
@@ -417,7 +417,7 @@ std::vector<const Tensor*> sort_canonically(const Model& model) {
 
 namespace {
 
-std::int32_t find_block_index(const TensorRole& role, std::int32_t other_block) {
+std::int32_t find_block_index(const AltRole& role, std::int32_t other_block) {
   switch (role.component) {
     case ComponentType::layers: return role.block;
     case ComponentType::embed_tokens: return -1;
@@ -430,18 +430,18 @@ std::int32_t find_block_index(const TensorRole& role, std::int32_t other_block) 
 
 }  // namespace
 
-Hints make_hints(const TensorRole& role, std::int32_t other_block) {
+Hints make_hints(const AltRole& role, std::int32_t other_block) {
   return {static_cast<std::int32_t>(role.component), find_block_index(role, other_block),
           static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
 
-bool is_outside_layers(const TensorRole& role) { return role.component != ComponentType::layers; }
+bool is_outside_layers(const AltRole& role) { return role.component != ComponentType::layers; }
 
 BlockCounts count_blocks(const Model& model) {
   std::set<std::int32_t> blocks;
   BlockCounts counts;
   for (const Tensor& tensor : model.tensors()) {
-    const TensorRole role = find_role(tensor.name);
+    const AltRole role = find_alt_role(tensor.name);
     if (is_outside_layers(role)) {
       ++counts.unique;
     } else {

@@ -108,23 +108,26 @@ void correct_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord r
   const auto convert_type = [&](std::size_t id) {
     return decode_token_type(verdict.numbering, encode_token_type(TypeNumbering::canonical, vocabulary.type(id)));
   };
-  vocabulary = change_types(vocabulary, convert_type);
+  vocabulary = change_token_types(vocabulary, convert_type);
 }
 
-// Gives the tokens at bos_id, eos_id and pad_id the types of choose_type_by_id(), which writers store, so that
+// Gives the tokens at bos_id, eos_id and pad_id the types of choose_token_type_by_id(), which writers store, so that
 // vocabularies with the same tokens are equal. Warns of each change.
 void correct_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
-    if (special < 0 || id >= vocabulary.size() || choose_type_by_id(vocabulary, id) == vocabulary.type(id)) continue;
+    if (special < 0 || id >= vocabulary.size() || choose_token_type_by_id(vocabulary, id) == vocabulary.type(id))
+      continue;
     any = true;
     reader.warn("token_type",
-                fmt::format("token {}: expected {}, found {}", id, to_string(choose_type_by_id(vocabulary, id)),
+                fmt::format("token {}: expected {}, found {}", id, to_string(choose_token_type_by_id(vocabulary, id)),
                             to_string(vocabulary.type(id))),
                 begin);
   }
-  if (any) vocabulary = change_types(vocabulary, [&](std::size_t id) { return choose_type_by_id(vocabulary, id); });
+  if (any)
+    vocabulary =
+        change_token_types(vocabulary, [&](std::size_t id) { return choose_token_type_by_id(vocabulary, id); });
 }
 
 Vocabulary read_tokenizer_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,

@@ -81,7 +81,7 @@ HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
   HintsByTensor hints;
   std::int32_t other_block = kFirstOtherBlock;
   for (const Tensor* tensor : tensors) {
-    const TensorRole role = find_role(tensor->name);
+    const AltRole role = find_alt_role(tensor->name);
     hints.emplace(tensor, make_hints(role, other_block));
     if (role.component == ComponentType::other) --other_block;
   }
@@ -91,7 +91,7 @@ HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
 // Returns the tensors in canonical order, with qint4 codes packed.
 std::deque<Tensor> pack_tensors(const Model& model) {
   std::deque<Tensor> tensors;
-  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(pack_affine_codes(*tensor));
+  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(make_packed_qint4_view(*tensor));
   return tensors;
 }
 
@@ -149,7 +149,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
   require_holdable_config(model, 2);
   plan.bytes = CanonicalFile(model).count_bytes();
   for (const Tensor& tensor : model.tensors())
-    plan.tensor_bytes.push_back(pack_affine_codes(tensor).require("data").blob->size());
+    plan.tensor_bytes.push_back(make_packed_qint4_view(tensor).require("data").blob->size());
   return plan;
 }
 
@@ -372,7 +372,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto number = static_cast<std::int32_t>(id);
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
-    types = types || choose_type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
+    types = types || choose_token_type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
   }
   losses.note_if(scores, "the tokens' scores: its readers prefer earlier tokens");
   losses.note_if(types, "the tokens' types");

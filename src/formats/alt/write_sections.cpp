@@ -109,7 +109,7 @@ constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
 constexpr TokenField kScore = {
     [](SectionWriter& out, const TokenFields& token) { out.write_f32(check_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
-  out.write_i32("token_type", encode_token_type(token.types, choose_type_by_id(token.vocabulary, token.id)));
+  out.write_i32("token_type", encode_token_type(token.types, choose_token_type_by_id(token.vocabulary, token.id)));
 }};
 constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.write_count("id", token.id); }};
 
@@ -137,9 +137,9 @@ SectionWriter make_parameters_section(const Model& model, const WrittenForm& for
 // Throws unsupported if a reader would find another numbering of the types than that of `form`.
 void require_numbering(const Vocabulary& vocabulary, const WrittenForm& form) {
   const bool is_canonical = form.types == TypeNumbering::canonical;
-  const Vocabulary as_canonical = change_types(vocabulary, [&](std::size_t id) {
+  const Vocabulary as_canonical = change_token_types(vocabulary, [&](std::size_t id) {
     return decode_token_type(TypeNumbering::canonical,
-                             encode_token_type(form.types, choose_type_by_id(vocabulary, id)));
+                             encode_token_type(form.types, choose_token_type_by_id(vocabulary, id)));
   });
   const TokenRecord record = is_canonical ? TokenRecord::canonical : TokenRecord::alt_c;
   if (find_numbering(as_canonical, record).numbering == form.types) return;
@@ -325,14 +325,6 @@ void write_alt_c(const Model& model, Sink& sink) {
   require_holdable_config(model, 2);
   require_loadable_by_alt_c(model);
   FileWriter(model, kVersion2AltC).write(sink, nullptr, {});
-}
-
-std::vector<std::string> list_empty_card_fields(const Card& card) {
-  std::vector<std::string> names;
-  for (const CardField& field : list_card_fields()) {
-    if ((card.*field.text).empty()) names.emplace_back(field.name);
-  }
-  return names;
 }
 
 }  // namespace poise::alt

@@ -159,8 +159,4 @@ bool is_for_alt_c(const WriteOptions& options);
 // tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
-// Returns the names of the card's empty fields. alt.c's dialect has "unknown" there, because the C reader rejects empty
-// texts.
-std::vector<std::string> list_empty_card_fields(const Card& card);
-
 }  // namespace poise::alt

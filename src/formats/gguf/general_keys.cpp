@@ -110,8 +110,8 @@ class GeneralWriter {
     write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
-    // A reader keeps the keys above as attributes, which a writer writes before the card's fields. The same order here
-    // keeps the file the same when it is read and written again.
+    // A reader keeps the keys above as attributes, except the first base model's address. A writer writes attributes
+    // before the card's fields, so this order keeps the file nearly the same when it is read and written again.
     write_text("author", card_.author);
     write_license();
     write_text("uuid", card_.uuid);

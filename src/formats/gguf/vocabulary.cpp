@@ -118,7 +118,7 @@ bool is_vocabulary_key(std::string_view key) {
 }
 
 TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id) {
-  return choose_special_type(decode_token_type(find_token_type_number(vocabulary.type(id))), vocabulary, id);
+  return choose_special_token_type(decode_token_type(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
 
 bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& header) {
@@ -198,7 +198,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   vocabulary.max_length = static_cast<std::int32_t>(entries.remove_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? decode_token_type((*types_)[id]) : guess_type_by_text(tokens_->at(id));
-    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
+    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_token_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {
     const std::string key = make_key(name);

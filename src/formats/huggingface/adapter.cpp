@@ -11,11 +11,11 @@
 
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
-#include "family/check.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "family/tensor_table.hpp"
 #include "formats/huggingface/peft_config.hpp"
+#include "model/fault_lists.hpp"
 #include "syntax/json.hpp"
 
 namespace poise::huggingface {

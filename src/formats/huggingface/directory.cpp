@@ -12,12 +12,12 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
-#include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "io/directory.hpp"
 #include "io/source_range.hpp"
+#include "model/fault_lists.hpp"
 #include "model/limits.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
@@ -164,7 +164,7 @@ std::vector<std::string> find_model_folders(const MemberNames& names) {
 }
 
 std::unique_ptr<const Container> open_model_folder(const Input& input, IoMode io, std::vector<Finding>* warnings) {
-  const ContainerKind kind = find_container(input).value_or(ContainerKind::directory);
+  const ContainerKind kind = find_container_kind(input).value_or(ContainerKind::directory);
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
   const std::vector<std::string> folders = find_model_folders(files->list_names());

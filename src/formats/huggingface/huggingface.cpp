@@ -34,6 +34,7 @@
 #include "formats/input.hpp"
 #include "formats/metadata.hpp"
 #include "io/directory.hpp"
+#include "model/fault_lists.hpp"
 #include "model/limits.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"

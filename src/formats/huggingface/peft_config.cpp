@@ -9,7 +9,7 @@
 
 #include "bytes/function_ref.hpp"
 #include "bytes/short_text.hpp"
-#include "family/check.hpp"
+#include "model/fault_lists.hpp"
 #include "syntax/element_value.hpp"
 
 namespace poise::huggingface {

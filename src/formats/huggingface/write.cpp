@@ -238,7 +238,7 @@ class Directory {
   }
 
   // Returns the names of tensors whose codes become numbers.
-  std::vector<std::string> list_numbers() const {
+  std::vector<std::string> list_decoded_tensors() const {
     std::vector<std::string> names;
     for (const Tensor& tensor : model_.tensors()) {
       if (unfolded_ && tensor.layout == Layout::quantized_group && unfolded_->model.find(tensor.name) != nullptr)
@@ -449,7 +449,7 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
   }
   const auto directory = std::make_shared<const Directory>(model, options);
   PreparedFile file = make_prepared_file(directory);
-  file.numbers = directory->list_numbers();
+  file.decoded_tensors = directory->list_decoded_tensors();
   return file;
 }
 

@@ -162,7 +162,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
 
 // Finds dangerous code in the arrays. kPytorch checks the other members of archives.
 std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
-  if (find_container({source->name(), source}) != ContainerKind::zip) return {};
+  if (find_container_kind({source->name(), source}) != ContainerKind::zip) return {};
   const ZipArchive archive(source);
   std::vector<Finding> findings;
   for (const ZipMember& member : archive.members()) {

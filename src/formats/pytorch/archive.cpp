@@ -131,10 +131,11 @@ struct ArchivePickle {
                   fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
                   source->name(), member.begin);
     if (member.deflated && member.bytes > compute_pickle_limit(member.stored_bytes))
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("pytorch: data.pkl has {} deflated bytes, which justify at most {}: it has {}",
-                              member.stored_bytes, compute_pickle_limit(member.stored_bytes), member.bytes),
-                  source->name(), member.begin);
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("pytorch: data.pkl has {} bytes when unpacked, at most {} are read for its {} compressed bytes",
+                      member.bytes, compute_pickle_limit(member.stored_bytes), member.stored_bytes),
+          source->name(), member.begin);
   }
 
   // Runs the pickle, and returns visit(pickle).

@@ -24,8 +24,8 @@ bool sniff(const Input& input) {
 }
 
 pytorch::Rest read_archive_or_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
-  return find_container({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, add_tensor)
-                                                                        : pytorch::read_legacy(source, add_tensor);
+  return find_container_kind({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, add_tensor)
+                                                                             : pytorch::read_legacy(source, add_tensor);
 }
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings) {
@@ -57,13 +57,13 @@ Finding describe_danger_of_tar(const Source& source) {
 
 std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  if (find_container(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
+  if (find_container_kind(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
   std::vector<Finding> findings = pytorch::find_dangers_in_pickles(source);
   if (is_tar_archive(*source)) findings.push_back(describe_danger_of_tar(*source));
   return findings;
 }
 
-bool is_archive(const Input& input) { return find_container(input) == ContainerKind::zip; }
+bool is_archive(const Input& input) { return find_container_kind(input) == ContainerKind::zip; }
 
 std::vector<Finding> audit(const Input& input, const Model&) {
   if (!is_archive(input)) return {};

@@ -156,7 +156,4 @@ void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attri
 // data shard.
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
-// Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.
-std::string convert_to_form_c(std::string_view text);
-
 }  // namespace poise::ztensor

@@ -24,6 +24,18 @@
 namespace poise::ztensor {
 namespace {
 
+// Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.
+std::string normalize_to_nfc(std::string_view text) {
+  utf8proc_uint8_t* normal = nullptr;
+  const auto bytes =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &normal, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+  if (bytes < 0) return std::string(text);
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(normal, std::free);
+  return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(bytes)};
+}
+
 // The values of root attributes begin at the third level of the manifest's 32, those of an object's attributes at the
 // fifth.
 constexpr std::size_t kMaxRootDepth = 30;
@@ -84,8 +96,8 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
     StoredTensor& stored = tensors.emplace_back(store(tensor));
-    stored.name = convert_to_form_c(stored.name);
-    for (StoredPart& part : stored.parts) part.role = convert_to_form_c(part.role);
+    stored.name = normalize_to_nfc(stored.name);
+    for (StoredPart& part : stored.parts) part.role = normalize_to_nfc(part.role);
     require_holdable_tensor(stored);
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
@@ -157,21 +169,10 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
 std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> losses;
   for (const Tensor& tensor : model.tensors()) {
-    if (is_utf8(tensor.name) && convert_to_form_c(tensor.name) != tensor.name)
+    if (is_utf8(tensor.name) && normalize_to_nfc(tensor.name) != tensor.name)
       losses.push_back(fmt::format("the name {} is written in Unicode's normal form C", tensor.name));
   }
   return losses;
-}
-
-std::string convert_to_form_c(std::string_view text) {
-  utf8proc_uint8_t* normal = nullptr;
-  const auto bytes =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &normal, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (bytes < 0) return std::string(text);
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(normal, std::free);
-  return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(bytes)};
 }
 
 }  // namespace poise::ztensor

@@ -1,3 +1,4 @@
+#include "model/fault_lists.hpp"
 #include "ops/merge/methods.hpp"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
-#include "family/check.hpp"
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "io/hub_cache.hpp"

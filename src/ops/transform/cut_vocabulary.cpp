@@ -54,7 +54,7 @@ std::vector<std::string> list_lost_special_tokens(const Model& model, std::uint6
     const Vocabulary& vocabulary = *model.vocabulary;
     std::size_t bytes = 0;
     for (std::size_t id = static_cast<std::size_t>(size); id < std::min<std::uint64_t>(rows, vocabulary.size()); ++id) {
-      const TokenType type = choose_special_type(vocabulary.type(id), vocabulary, id);
+      const TokenType type = choose_special_token_type(vocabulary.type(id), vocabulary, id);
       const bool is_plain = type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;
       if (type == TokenType::byte) {
         ++bytes;

@@ -174,8 +174,8 @@ Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
   const SpecialIds of_model = vocabulary.special_ids();
   apply_config(vocabulary, config.object, special_map.object);
   if (vocabulary.special_ids() != of_model) {
-    vocabulary = change_types(vocabulary,
-                              [&](std::size_t id) { return choose_special_type(vocabulary.type(id), vocabulary, id); });
+    vocabulary = change_token_types(
+        vocabulary, [&](std::size_t id) { return choose_special_token_type(vocabulary.type(id), vocabulary, id); });
   }
   if (vocabulary.add_dummy_prefix && !read_flag(config.object, "legacy", true)) set_prepend_first(vocabulary);
   set_special_around(vocabulary, read_flag(config.object, "add_bos_token", true),

@@ -240,7 +240,7 @@ Vocabulary Maker::make() {
         gguf_.token_type.empty() ? std::nullopt : find_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
     const TokenType type = numbered.value_or(TokenType::normal);
     vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id],
-                   kind_ == VocabularyKind::pipeline ? type : choose_special_type(type, vocabulary, id));
+                   kind_ == VocabularyKind::pipeline ? type : choose_special_token_type(type, vocabulary, id));
   }
   Value::Array added = find_gguf_added_tokens(vocabulary, gguf_.general_name);
   if (kind_ != VocabularyKind::pipeline) {

@@ -49,11 +49,11 @@ std::int32_t find_token_type_number(TokenType type) {
   return static_cast<std::int32_t>(std::ranges::find(kTypes, type) - kTypes.begin()) + 1;
 }
 
-TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
+TokenType choose_special_token_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
   return is_control(type) ? find_special_type(vocabulary, id).value_or(TokenType::control) : type;
 }
 
-TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id) {
+TokenType choose_token_type_by_id(const Vocabulary& vocabulary, std::size_t id) {
   const TokenType type = vocabulary.type(id);
   if (type == TokenType::byte || type == TokenType::unknown) return type;
   return find_special_type(vocabulary, id).value_or(type);

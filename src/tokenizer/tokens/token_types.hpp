@@ -26,15 +26,15 @@ std::int32_t find_token_type_number(TokenType type);
 
 // Returns bos, eos or pad for a control type if `id` is that token of the vocabulary, else control. Returns other types
 // unchanged.
-TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
+TokenType choose_special_token_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 // Returns a token's type as ALT stores it. Byte tokens and the unknown token keep their types. Another token has the
 // type bos, eos or pad if its id is bos_id, eos_id or pad_id (checked in this order), and otherwise keeps its type.
-TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
+TokenType choose_token_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
 // Returns the same tokens with the types that `type_of` returns for their ids.
 template <typename TypeOf>
-Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
+Vocabulary change_token_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary(tokens.settings());
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;

@@ -31,7 +31,7 @@ TEST(AltNumbers, HintsOfNames) {
       {"embedding.weight", {-1, -9, -1, -1}},
   };
   for (const auto& [name, expected] : cases) {
-    const Hints hints = make_hints(find_role(name), -9);
+    const Hints hints = make_hints(find_alt_role(name), -9);
     EXPECT_EQ((std::array{hints.component_type, hints.block_index, hints.layer_type, hints.projection_type}), expected)
         << name;
   }

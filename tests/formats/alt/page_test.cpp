@@ -53,12 +53,12 @@ TEST(AltPage, Hints) {
     if (const auto n = name.find(".N."); n != std::string::npos) name.replace(n, 3, ".7.");
     if (is_canonical) order.push_back(name);
     const std::string& block = row.at(2);
-    const alt::Hints hints = alt::make_hints(alt::find_role(name), alt::kFirstOtherBlock);
+    const alt::Hints hints = alt::make_hints(alt::find_alt_role(name), alt::kFirstOtherBlock);
     EXPECT_EQ(hints.component_type, number(row.at(1))) << name;
     EXPECT_EQ(hints.block_index, block == "N" ? 7 : number(block)) << name;
     EXPECT_EQ(hints.layer_type, number(row.at(3))) << name;
     EXPECT_EQ(hints.projection_type, number(row.at(4))) << name;
-    EXPECT_EQ(alt::find_role(name).is_known(), is_canonical) << name;
+    EXPECT_EQ(alt::find_alt_role(name).is_known(), is_canonical) << name;
   }
   EXPECT_EQ(rows.size(), order.size() + 2);  // other names, in layers and outside them
   Config config;
@@ -68,7 +68,7 @@ TEST(AltPage, Hints) {
   config.num_hidden_layers = 8;
   std::set<std::string> known;
   for (const ExpectedTensor& tensor : find_family("mistral")->tensors.list_all(config)) {
-    const alt::TensorRole role = alt::find_role(tensor.name);
+    const alt::AltRole role = alt::find_alt_role(tensor.name);
     if (role.is_known() && (alt::is_outside_layers(role) || role.block == 7)) known.insert(tensor.name);
   }
   EXPECT_EQ(std::set(order.begin(), order.end()), known);
