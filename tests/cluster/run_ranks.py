@@ -279,7 +279,7 @@ class Runner:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            ranks = self.wait_for_children(started.pid)
+            ranks = self.wait_for_children(started.pid, "model.safetensors")
             time.sleep(random.random())
             if way == "kill":
                 os.kill(random.choice(ranks), signal.SIGKILL)
