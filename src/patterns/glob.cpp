@@ -149,8 +149,10 @@ bool match(std::string_view pattern, std::string_view name, std::vector<std::str
       pattern.remove_prefix(1);
       retry.emplace(pattern, name);
       if (stars != nullptr) stars->push_back(name.substr(0, 0));
-    } else if (pattern.empty() || name.empty() || !match_token(pattern, name, ends)) {
-      if (!retry || retry->second.empty()) return false;
+    } else if (name.empty()) {
+      return false;  // every other item matches one character, so a later start would reach the end even sooner
+    } else if (pattern.empty() || !match_token(pattern, name, ends)) {
+      if (!retry) return false;
       const std::size_t more = pop_character(retry->second).size();
       if (stars != nullptr) stars->back() = {stars->back().data(), stars->back().size() + more};
       std::tie(pattern, name) = *retry;
