@@ -16,7 +16,7 @@ test="$python git python3-pytest python3-torch python3-numpy python3-onnx python
   libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin openssh-client"
 # The browser that tests of pages use; they are skipped without it.
 browser="chromium"
-clang="$test clang-14 clang-format-14 black libclang-rt-14-dev llvm-14"
+clang="$test clang-14 lld-14 clang-format-14 black libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"
 docs="doxygen python3"
