@@ -134,7 +134,7 @@ Conversation parse_conversation(std::string_view json, const std::string& name) 
       talk.variables.set(key, value);
     }
   }
-  if (!has_messages) refuse_conversation("messages: is missing", name);
+  if (!has_messages) refuse_conversation("\"messages\" is missing", name);
   return talk;
 }
 

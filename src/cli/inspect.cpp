@@ -15,8 +15,8 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
-#include "formats/metadata.hpp"
 #include "ops/delta/delta_parts.hpp"
+#include "syntax/json_writer.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -41,9 +41,9 @@ constexpr std::size_t kLongestValue = 100;
 std::string format_plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
-  if (array == nullptr || array->size() <= kLongestValue) return shorten(make_json_text(value), kLongestValue);
+  if (array == nullptr || array->size() <= kLongestValue) return shorten(format_python_json(value), kLongestValue);
   const Value::Array first(array->begin(), array->begin() + kLongestValue);  // the rest would be cut
-  return shorten(make_json_text(first), kLongestValue);
+  return shorten(format_python_json(first), kLongestValue);
 }
 
 void print_map(std::string_view title, const Attributes& map) {

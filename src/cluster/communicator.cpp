@@ -57,4 +57,18 @@ void Communicator::gather(std::span<const float> own, std::span<const std::size_
   gather_bytes(std::as_bytes(own), bytes, std::as_writable_bytes(all));
 }
 
+std::vector<std::size_t> assign_to_ranks(std::span<const std::uint64_t> sizes, std::size_t ranks) {
+  double all = 0;
+  for (const std::uint64_t size : sizes) all += static_cast<double>(size);
+  std::vector<std::size_t> dealt;
+  double before = 0;
+  for (const std::uint64_t bytes : sizes) {
+    const auto size = static_cast<double>(bytes);
+    const double place = all > 0 ? (before + size / 2) / all : 0;
+    dealt.push_back(std::min(static_cast<std::size_t>(place * static_cast<double>(ranks)), ranks - 1));
+    before += size;
+  }
+  return dealt;
+}
+
 }  // namespace poise

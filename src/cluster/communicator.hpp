@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,5 +71,8 @@ class Communicator {
 // started together (mpi.cpp); in poise, there are none (one_rank.cpp). From then on, standard output of every rank but
 // rank 0 is discarded, and its standard error is kept in memory until end().
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv);
+
+// Divides items among ranks by their bytes. Returns the rank of each item; the items of a rank are neighbours.
+std::vector<std::size_t> assign_to_ranks(std::span<const std::uint64_t> sizes, std::size_t ranks);
 
 }  // namespace poise

@@ -45,7 +45,8 @@ struct Linear {
 struct RopePlan {
   std::vector<float> frequencies;  // one for each element in the first half of the rotated part of a head
   float factor = 1;                // scales the rotated part
-  // If a sequence has more than long_after tokens, these frequencies rotate all of its tokens. Empty: `frequencies` do.
+  // These frequencies rotate all tokens of a sequence that has more than long_after tokens. If this is empty,
+  // `frequencies` rotate them, too.
   std::vector<float> long_frequencies = {};
   std::size_t long_after = 0;
 

@@ -98,12 +98,6 @@ void require_finite(const Attributes& map, std::string_view what) {
   }
 }
 
-std::string make_json_text(const Value& value) {
-  JsonWriter out(-1, JsonWriter::NotFinite::named);
-  out.write_value(value);
-  return out.release();
-}
-
 std::optional<Value> parse_json_list(std::string_view text) {
   try {
     Value value = parse_json(text, "");
@@ -136,7 +130,7 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
 Attributes make_text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : attributes)
-    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(make_json_text(value)));
+    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(format_python_json(value)));
   return Attributes::from_unique(std::move(entries));
 }
 

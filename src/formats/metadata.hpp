@@ -37,10 +37,6 @@ Attributes make_text_attributes(const Model& model);
 // Returns a sentence about how make_text_attributes() changes attributes other than texts; empty if all are texts.
 std::string describe_text_loss(const Attributes& attributes, std::string_view format);
 
-// Returns a value as JSON text. NaN and infinities, which JSON lacks, become NaN, Infinity and -Infinity without
-// quotes, as in Python's json.
-std::string make_json_text(const Value& value);
-
 // Returns the items of a JSON array; std::nullopt for another text.
 std::optional<Value> parse_json_list(std::string_view text);
 

@@ -102,7 +102,7 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   switch (pickle.kind(id)) {
     case Kind::call:
     case Kind::persistent: return false;
-    case Kind::global: return find_dtype(make_full_name(pickle.global(id))).has_value();
+    case Kind::global: return find_torch_dtype(make_full_name(pickle.global(id))).has_value();
     case Kind::tuple:
     case Kind::list:
     case Kind::set:

@@ -142,7 +142,7 @@ constexpr std::array kDangers = std::to_array<Danger>({
 std::string make_full_name(const pickle::Global& global) { return fmt::format("{}.{}", global.module, global.name); }
 
 std::optional<DType> find_storage_dtype(std::string_view name) { return find_spelled_dtype(kStorages, name); }
-std::optional<DType> find_dtype(std::string_view name) { return find_spelled_dtype(kDTypes, name); }
+std::optional<DType> find_torch_dtype(std::string_view name) { return find_spelled_dtype(kDTypes, name); }
 std::string_view find_storage_name(DType dtype) { return find_spelling(kStorages, dtype).value_or(std::string_view()); }
 
 std::string canonicalize_name(std::string_view name) {
@@ -193,7 +193,7 @@ bool is_expected_global(std::string_view name) {
     return std::ranges::find(names, full) != names.end();
   };
   return is_allowed_function(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
-         find_storage_dtype(name) || find_dtype(name);
+         find_storage_dtype(name) || find_torch_dtype(name);
 }
 
 std::string_view describe_danger(std::string_view name) {

@@ -19,7 +19,7 @@ std::string make_full_name(const pickle::Global& global);
 // Return the element type of a storage ("torch.FloatStorage") and of a dtype ("torch.float16"); std::nullopt for other
 // names, and for types that Poise lacks. Untyped storages are u8.
 std::optional<DType> find_storage_dtype(std::string_view name);
-std::optional<DType> find_dtype(std::string_view name);
+std::optional<DType> find_torch_dtype(std::string_view name);
 // Returns the storage class that Poise writes for a type; empty for types without such a class (f8, u16, ...).
 std::string_view find_storage_name(DType dtype);
 

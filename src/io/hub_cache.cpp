@@ -174,12 +174,12 @@ std::string make_repository_name(const fs::path& repository) {
   return name;
 }
 
-BlobName classify_blob_name(std::string_view name) {
+HubBlobName classify_hub_blob_name(std::string_view name) {
   constexpr std::size_t kSha256Digits = 64;
   constexpr std::size_t kSha1Digits = 40;
-  if (name.find_first_not_of("0123456789abcdef") != std::string_view::npos) return BlobName::unknown;
-  if (name.size() == kSha256Digits) return BlobName::sha256;
-  return name.size() == kSha1Digits ? BlobName::git_sha1 : BlobName::unknown;
+  if (name.find_first_not_of("0123456789abcdef") != std::string_view::npos) return HubBlobName::unknown;
+  if (name.size() == kSha256Digits) return HubBlobName::sha256;
+  return name.size() == kSha1Digits ? HubBlobName::git_sha1 : HubBlobName::unknown;
 }
 
 std::string find_model_path(const std::string& named) {

@@ -41,8 +41,8 @@ std::filesystem::path find_hub_blob(const std::filesystem::path& path);
 std::string make_repository_name(const std::filesystem::path& repository);
 
 // States which digest the name of a blob is.
-enum class BlobName { sha256, git_sha1, unknown };
-BlobName classify_blob_name(std::string_view name);
+enum class HubBlobName { sha256, git_sha1, unknown };
+HubBlobName classify_hub_blob_name(std::string_view name);
 
 // Returns `named` if this path exists. Otherwise finds a model in the cache: "ORG/NAME" and "NAME" mean the snapshot of
 // its branch main, or its only snapshot; "ORG/NAME/FILE" means a file in it. Returns any other text unchanged. Throws

@@ -56,7 +56,7 @@ HWY_INLINE bool HasScale(float largest) {
   return largest >= kLeastScaled && largest <= std::numeric_limits<float>::max();
 }
 // Returns the scale of numbers for which HasScale() is false; their integers are 0.
-HWY_INLINE float GetScaleOfZeros(float largest) {
+HWY_INLINE float GetZeroOrNanScale(float largest) {
   return largest < kLeastScaled ? 0 : std::numeric_limits<float>::quiet_NaN();
 }
 
@@ -69,7 +69,7 @@ HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, st
   const float largest = FindLargest(load, count);
   if (!HasScale(largest)) {
     std::fill_n(to, count, std::int16_t{0});
-    return {GetScaleOfZeros(largest), 0, 0};
+    return {GetZeroOrNanScale(largest), 0, 0};
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);
@@ -135,7 +135,7 @@ HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t*
   if (!HasScale(largest)) {
     if (kWords) std::fill_n(upper, count, std::int8_t{0});
     std::fill_n(lower, count, std::int8_t{0});
-    return {GetScaleOfZeros(largest), 0, 0};
+    return {GetZeroOrNanScale(largest), 0, 0};
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);

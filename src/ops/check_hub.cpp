@@ -38,7 +38,7 @@ struct NamedFile {
   fs::path path;  // the path in messages
   fs::path blob;  // where its bytes are
   std::string digest;
-  BlobName kind = BlobName::sha256;
+  HubBlobName kind = HubBlobName::sha256;
   bool is_blob = true;    // true if the digest is the name of the blob
   SourcePtr source = {};  // null: `blob` is opened
   std::uint64_t size = 0;
@@ -49,7 +49,7 @@ struct NamedFile {
 class FileVisitor final : public Visitor {
  public:
   FileVisitor(NamedFile& file, std::uint64_t size, Meter& meter)
-      : file_(file), meter_(meter), sha1_(file.kind == BlobName::git_sha1 ? make_git_sha1(size) : nullptr) {}
+      : file_(file), meter_(meter), sha1_(file.kind == HubBlobName::git_sha1 ? make_git_sha1(size) : nullptr) {}
 
   void update(std::span<const std::byte> bytes) override {
     if (sha1_) sha1_->update(bytes);
@@ -116,8 +116,8 @@ class HubChecker {
   // snapshot to it.
   void add_file(const fs::path& path, const fs::path& blob) {
     const std::string name = blob.filename().string();
-    const BlobName kind = classify_blob_name(name);
-    if (kind == BlobName::unknown) {
+    const HubBlobName kind = classify_hub_blob_name(name);
+    if (kind == HubBlobName::unknown) {
       report(Severity::warning,
              fmt::format("the name of its blob, {}, is not a digest: its bytes are not checked", name), path);
     } else if (seen_.insert(blob).second) {
@@ -126,7 +126,7 @@ class HubChecker {
   }
 
   void add_file_with_digest(const SourcePtr& file, std::string_view digits) {
-    files_.push_back({file->name(), file->name(), std::string(digits), BlobName::sha256, false, file});
+    files_.push_back({file->name(), file->name(), std::string(digits), HubBlobName::sha256, false, file});
   }
 
   // Reads all files and compares them with their digests.
@@ -164,7 +164,7 @@ class HubChecker {
   Visit make_visit(NamedFile& file, Meter& meter) const {
     try {
       const SourcePtr source = file.source ? file.source : Source::open(file.blob, io_);
-      const bool is_sha256 = file.kind == BlobName::sha256;
+      const bool is_sha256 = file.kind == HubBlobName::sha256;
       return {make_source_blob(source, 0, source->size()), is_sha256,
               std::make_unique<FileVisitor>(file, source->size(), meter)};
     } catch (const Error& error) {

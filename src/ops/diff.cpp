@@ -18,7 +18,6 @@
 #include "bytes/checked.hpp"
 #include "family/config_json.hpp"
 #include "formats/format.hpp"
-#include "formats/metadata.hpp"
 #include "io/meter.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
@@ -26,6 +25,7 @@
 #include "ops/shared_bytes.hpp"
 #include "pack/pump.hpp"
 #include "patterns/glob.hpp"
+#include "syntax/json_writer.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/tokens/token_types.hpp"
@@ -40,7 +40,7 @@ namespace {
 std::string format_field(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
-  return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + make_json_text(value);
+  return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + format_python_json(value);
 }
 
 void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b,

@@ -38,9 +38,6 @@ ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& 
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
                     Communicator& ranks);
 
-// Divides items among ranks by their bytes. Returns the rank of each item; the items of a rank are neighbours.
-std::vector<std::size_t> assign_to_ranks(std::span<const std::uint64_t> sizes, std::size_t ranks);
-
 // Each function appends to a message between ranks: a number, a text with its length, findings, or the measured numbers
 // of a tensor.
 void append_number(std::string& message, std::uint64_t number);

@@ -48,7 +48,7 @@ struct FetchedFile {
 };
 
 std::unique_ptr<Hasher> make_hasher(const HubFile& file) {
-  return classify_blob_name(file.digest) == BlobName::git_sha1 ? make_git_sha1(*file.size) : make_sha256();
+  return classify_hub_blob_name(file.digest) == HubBlobName::git_sha1 ? make_git_sha1(*file.size) : make_sha256();
 }
 
 void create_folders(const fs::path& path) {

@@ -59,9 +59,9 @@ bool is_safe_name(std::string_view name) {
 }
 
 // Returns the text of a key if it is a digest of that kind; otherwise an empty text.
-std::string read_digest(const Attributes& from, std::string_view key, BlobName kind) {
+std::string read_digest(const Attributes& from, std::string_view key, HubBlobName kind) {
   const auto* text = from.get_if<std::string>(key);
-  return text != nullptr && classify_blob_name(*text) == kind ? *text : std::string();
+  return text != nullptr && classify_hub_blob_name(*text) == kind ? *text : std::string();
 }
 
 HubFile parse_file(const Attributes& entry, const std::string& url) {
@@ -76,10 +76,10 @@ HubFile parse_file(const Attributes& entry, const std::string& url) {
   HubFile file{.name = *name, .size = {}, .digest = {}};
   if (const auto* size = entry.get_if<std::uint64_t>("size")) file.size = *size;
   if (const auto* large = entry.get_if<Attributes>("lfs")) {
-    file.digest = read_digest(*large, "sha256", BlobName::sha256);
+    file.digest = read_digest(*large, "sha256", HubBlobName::sha256);
     if (const auto* size = large->get_if<std::uint64_t>("size")) file.size = *size;
   } else {
-    file.digest = read_digest(entry, "blobId", BlobName::git_sha1);
+    file.digest = read_digest(entry, "blobId", HubBlobName::git_sha1);
   }
   return file;
 }
@@ -203,7 +203,7 @@ HubRepository list_hub_repository(const HttpClient& client, const HubName& name)
   const auto* object = answer.get_if<Attributes>();
   const auto* siblings = object == nullptr ? nullptr : object->get_if<Value::Array>("siblings");
   if (siblings == nullptr) throw Error(ErrorKind::invalid_file, "siblings: expected a list of files", url);
-  repository.commit = read_digest(*object, "sha", BlobName::git_sha1);
+  repository.commit = read_digest(*object, "sha", HubBlobName::git_sha1);
   if (repository.commit.empty())
     throw Error(ErrorKind::invalid_file, "sha: expected the 40 hexadecimal digits of a commit", url);
   for (const Value& sibling : *siblings) {

@@ -15,7 +15,7 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/adapter.hpp"
-#include "formats/metadata.hpp"
+#include "syntax/json_writer.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -40,7 +40,7 @@ Value::Array list_entries(const Attributes& map) {
     const bool is_long = list != nullptr && list->size() > kLongestValue;  // the text of the list would be cut
     const Value shown = is_long ? Value::Array(list->begin(), list->begin() + kLongestValue) : value;
     rows.push_back(
-        Value::Array{shorten(key, kLongestValue), shorten(text ? *text : make_json_text(shown), kLongestValue)});
+        Value::Array{shorten(key, kLongestValue), shorten(text ? *text : format_python_json(shown), kLongestValue)});
   }
   return rows;
 }

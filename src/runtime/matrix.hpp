@@ -130,7 +130,7 @@ struct ProductOptions {
 };
 
 // Computes y [tokens, outputs] = x [tokens, inputs] times the matrix, on the threads of the calling task arena. The
-// other tokens affect the bits of a token's y only by their number. It decides whether there are few tokens
+// other tokens affect the bits of a token's y only by their number. This number decides whether there are few tokens
 // (KernelInput::is_few(); each then gets the bits that it gets alone), and which form x has (KernelInput::Form). For a
 // matrix [in, out] it matters only whether a token is alone. With Precision::exact the other tokens do not affect the
 // bits. With Precision::apart each token gets the bits that it gets alone with Precision::fast, and weights are still

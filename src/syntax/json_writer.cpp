@@ -168,4 +168,10 @@ std::string to_json(const Value& value, int indent) {
   return writer.release();
 }
 
+std::string format_python_json(const Value& value) {
+  JsonWriter out(-1, JsonWriter::NotFinite::named);
+  out.write_value(value);
+  return out.release();
+}
+
 }  // namespace poise

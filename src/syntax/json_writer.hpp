@@ -75,4 +75,8 @@ class JsonWriter {
   bool is_after_key_ = false;
 };
 
+// Returns a value as JSON text. NaN and infinities, which JSON lacks, become NaN, Infinity and -Infinity without
+// quotes, as in Python's json.
+std::string format_python_json(const Value& value);
+
 }  // namespace poise

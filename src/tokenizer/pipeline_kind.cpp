@@ -84,8 +84,8 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
-    // Replacing invalid bytes shifts the text against `input`. So the whole text counts as input, and no special token
-    // is found in it.
+    // Positions in the text with replaced bytes differ from those in `input`. So the whole text counts as input, and no
+    // special token is found in it.
     const std::string mended = unicode::make_well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }

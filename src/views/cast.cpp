@@ -123,7 +123,9 @@ class CastBlob final : public LossyBlob<CastStats> {
       const std::size_t done = blob_.from_ == DType::f64
                                    ? convert_f64(in, count, stats)
                                    : convert_small(in, count, blob_.find_place_in_byte(first), stats);
-      if (done < count) refuse_overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
+      if (done == count) return;
+      const bool is_double = blob_.from_ == DType::f64;  // other types are in floats_, because all fit float32
+      refuse_overflow(first + done, is_double ? load_le<double>(in + 8 * done) : static_cast<double>(floats_[done]));
     }
 
     std::size_t convert_small(const std::byte* in, std::size_t count, std::uint64_t first, CastStats& stats) {
@@ -165,13 +167,12 @@ class CastBlob final : public LossyBlob<CastStats> {
       return static_cast<double>(decode_float(blob_.to_, code));
     }
 
-    // Throws unsupported. `value` is a float64 element; it is 0 for elements of other types, which all fit float32. If
-    // the value fits float32, the error has the remedy f32.
+    // Throws unsupported, with the remedy f32 if the value fits float32.
     [[noreturn]] void refuse_overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
-      Error error(ErrorKind::unsupported,
-                  fmt::format("tensor {}: element {} is too large for {}", blob_.name_, element, to_string(blob_.to_)));
+      Error error(ErrorKind::unsupported, fmt::format("tensor {}: element {} ({:g}) is too large for {}", blob_.name_,
+                                                      element, value, to_string(blob_.to_)));
       if (blob_.to_ != DType::f32 && is_single)
         throw std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
       throw error;

@@ -118,7 +118,7 @@ TEST(ChatTemplate, RefusesJsonThatIsNotAConversation) {
   };
   EXPECT_THAT(said("{"), HasSubstr("talk.json"));
   EXPECT_THAT(said("3"), HasSubstr("expected a list of messages, or an object with \"messages\""));
-  EXPECT_THAT(said("{}"), HasSubstr("messages: is missing"));
+  EXPECT_THAT(said("{}"), HasSubstr("\"messages\" is missing"));
   EXPECT_THAT(said(R"({"messages": {}})"), HasSubstr("messages: expected a list"));
   EXPECT_THAT(said(R"([{"role": "user"}, 5])"), HasSubstr("messages: 1: expected {\"role\", \"content\"}"));
   EXPECT_THAT(said(R"([{"role": 5}])"), HasSubstr("messages: 0"));

@@ -142,10 +142,10 @@ TEST_F(HubCache, FoldersAreKnownWhereverLinksLeadToThem) {
 }
 
 TEST(HubBlob, NamesAreDigests) {
-  EXPECT_EQ(classify_blob_name(std::string(64, 'a')), BlobName::sha256);
-  EXPECT_EQ(classify_blob_name(std::string(40, '0')), BlobName::git_sha1);
+  EXPECT_EQ(classify_hub_blob_name(std::string(64, 'a')), HubBlobName::sha256);
+  EXPECT_EQ(classify_hub_blob_name(std::string(40, '0')), HubBlobName::git_sha1);
   for (const std::string& name : {std::string(), std::string(32, 'a'), std::string(64, 'A'), std::string(40, 'g')})
-    EXPECT_EQ(classify_blob_name(name), BlobName::unknown);
+    EXPECT_EQ(classify_hub_blob_name(name), HubBlobName::unknown);
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ def narrowing(poise, directory):
         beyond[4097] = np.float32(limit)
         done, _ = run(poise, directory, "F32", beyond.tobytes(), to)
         expect(
-            done.returncode == 1 and f"tensor w: element 4097 is too large for {to}" in done.stderr,
+            done.returncode == 1 and f"tensor w: element 4097 ({beyond[4097]:g}) is too large for {to}" in done.stderr,
             f"F32 -> {to}: overflow: {done.stderr}",
         )
     # float64 is rounded once. If it were rounded to float32 first, the first number would be a middle, and would go to
@@ -172,7 +172,7 @@ def narrowing(poise, directory):
     )
     done, _ = run(poise, directory, "F64", np.array([1, 1e39]).tobytes(), "f32")
     expect(
-        done.returncode == 1 and "tensor w: element 1 is too large for f32" in done.stderr,
+        done.returncode == 1 and "tensor w: element 1 (1e+39) is too large for f32" in done.stderr,
         f"F64 -> f32: overflow: {done.stderr}",
     )
 

@@ -225,7 +225,7 @@ TEST_F(Convert, ErrorsOfElementsNameTheFileAndThePlace) {
     ADD_FAILURE() << "1e9 became a float16";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_EQ(error.message(), "tensor b: c: element 1 is too large for f16");
+    EXPECT_EQ(error.message(), "tensor b: c: element 1 (1e+09) is too large for f16");
     EXPECT_EQ(error.path(), output("large.zt"));
     EXPECT_EQ(error.offset(), opened.find("b: c")->require("data").blob->raw_range()->offset);
     EXPECT_EQ(error.remedies(), (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));

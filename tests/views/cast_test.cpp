@@ -165,15 +165,16 @@ TEST(Cast, OverflowSuggestsFloat32WhereThatHelps) {
 TEST(Cast, OverflowNamesTensorAndElement) {
   std::vector<float> values(5000, 1);
   values[4999] = 65520;  // 65504 is the largest f16, from the middle to the next one on it is infinite
-  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 is too large for f16");
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 (65520) is too large for f16");
   values[4999] = 65519;
   EXPECT_NO_THROW(read_all(*cast(values, DType::f32, DType::f16)));
   values[7] = -std::numeric_limits<float>::max();
-  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16");
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)),
+            "tensor w: element 7 (-3.40282e+38) is too large for bf16");
   EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)),
-            "tensor w: element 1 is too large for f32");
+            "tensor w: element 1 (1e+39) is too large for f32");
   EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)),
-            "tensor w: element 0 is too large for f16");
+            "tensor w: element 0 (1.70141e+38) is too large for f16");
   EXPECT_NO_THROW(read_all(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)));
 }
 

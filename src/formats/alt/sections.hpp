@@ -105,7 +105,7 @@ struct AltRole {
 AltRole find_alt_role(std::string_view name);
 
 // Returns the tensors with known roles in canonical order, then the others in file order.
-std::vector<const Tensor*> sort_canonically(const Model& model);
+std::vector<const Tensor*> list_in_canonical_order(const Model& model);
 
 // Hints are four numbers with which a file of ALT version 2 repeats information that a tensor's name has.
 

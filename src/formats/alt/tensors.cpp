@@ -130,7 +130,7 @@ class TensorsReader {
 
   // Warns only of the first tensor that is not in canonical order, because one misplaced tensor shifts many others.
   void warn_of_wrong_order() {
-    const std::vector<const Tensor*> order = sort_canonically(model_);
+    const std::vector<const Tensor*> order = list_in_canonical_order(model_);
     std::size_t i = 0;
     for (const Tensor& found : model_.tensors()) {
       if (order[i] != &found)
@@ -405,7 +405,7 @@ AltRole find_alt_role(std::string_view name) {
   return {};
 }
 
-std::vector<const Tensor*> sort_canonically(const Model& model) {
+std::vector<const Tensor*> list_in_canonical_order(const Model& model) {
   std::vector<std::pair<CanonicalKey, const Tensor*>> keyed;
   for (const Tensor& tensor : model.tensors()) keyed.emplace_back(make_canonical_key(tensor.name), &tensor);
   std::ranges::stable_sort(keyed, {}, [](const auto& item) { return item.first; });

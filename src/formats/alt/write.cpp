@@ -91,7 +91,7 @@ HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
 // Returns the tensors in canonical order, with qint4 codes packed.
 std::deque<Tensor> pack_tensors(const Model& model) {
   std::deque<Tensor> tensors;
-  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(make_packed_qint4_view(*tensor));
+  for (const Tensor* tensor : list_in_canonical_order(model)) tensors.push_back(make_packed_qint4_view(*tensor));
   return tensors;
 }
 
@@ -189,7 +189,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
 // Prepares a file of version 1. The constructor throws unsupported for a model that the version cannot hold.
 struct FileV1 {
   explicit FileV1(const Model& model)
-      : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
+      : section(list_in_canonical_order(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
     // Version 1 has no hidden_act; its readers assume that of Config{}.
     if (const Family& family = find_family_or_llama(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot describe a {}", family.title))

@@ -11,8 +11,8 @@
 #include <poise/error.hpp>
 
 #include "formats/gguf/vocabulary.hpp"
-#include "formats/metadata.hpp"
 #include "numeric/integers.hpp"
+#include "syntax/json_writer.hpp"
 #include "tokenizer/tokens/sampling_keys.hpp"
 
 namespace poise::gguf {
@@ -102,7 +102,7 @@ std::string make_entry_text(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return *text;
   if (const auto* bytes = value.get_if<Value::Bytes>())
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
-  return make_json_text(value);
+  return format_python_json(value);
 }
 
 void append_entry_value(ByteWriter& out, ValueType type, const Value& value) {

@@ -32,9 +32,8 @@ class Entries {
   // Returns an integer of 0 or more; 0 for every other value, and for a missing key.
   std::uint64_t find_number(std::string_view key) const;
 
-  // Each function removes an entry and returns its value; std::nullopt for a missing key. remove_text() leaves a value
-  // that is not text, remove_number() one that is not an integer from 0 to 2^31 - 1, and both return std::nullopt for
-  // it.
+  // Each function removes an entry and returns its value; std::nullopt for a missing key. remove_text() removes only
+  // texts, and remove_number() only integers from 0 to 2^31 - 1. For other values they return std::nullopt.
   std::optional<Value> remove(std::string_view key);
   std::optional<std::string> remove_text(std::string_view key);
   std::optional<std::int64_t> remove_number(std::string_view key);

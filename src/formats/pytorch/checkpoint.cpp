@@ -182,7 +182,8 @@ class Objects {
   }
 
   void read_value(Id id, const std::string& name) {
-    if (pickle_.kind(id) == Kind::persistent) return add_warning(id, fmt::format("{} is left out: a storage", name));
+    if (pickle_.kind(id) == Kind::persistent)
+      return add_warning(id, fmt::format("{} is left out: it is a storage without a tensor", name));
     if (values_.find_pairs(id)) read_state(id, name);
     keep_value(id, name);
   }

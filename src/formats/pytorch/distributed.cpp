@@ -183,7 +183,7 @@ class MetadataReader {
     }
     if (pickle_.kind(type) != Kind::global) fail(properties, "dtype: expected a type of torch");
     const std::string name = make_full_name(pickle_.global(type));
-    const auto dtype = find_dtype(name);
+    const auto dtype = find_torch_dtype(name);
     if (!dtype) fail(properties, fmt::format("dtype: Poise does not read {}", name), ErrorKind::unsupported);
     return *dtype;
   }

@@ -159,7 +159,7 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
   const std::string name = pickle_.kind(dtype) == Kind::global ? make_full_name(pickle_.global(dtype)) : std::string();
-  const auto known = find_dtype(name);
+  const auto known = find_torch_dtype(name);
   if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
   view.dtype = *known;
   return view;

@@ -216,7 +216,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::call: return convert_call(id, depth, why);
     case Kind::global: {
       std::string name = make_full_name(pickle_.global(id));
-      if (find_dtype(name)) return Value(std::move(name));
+      if (find_torch_dtype(name)) return Value(std::move(name));
       why = fmt::format("the function or class {}", name);
       return std::nullopt;
     }

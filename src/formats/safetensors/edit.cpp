@@ -18,6 +18,7 @@
 #include "formats/metadata.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "syntax/json.hpp"
+#include "syntax/json_writer.hpp"
 
 namespace poise {
 namespace {
@@ -65,7 +66,7 @@ std::vector<std::string> apply_to_metadata(Attributes& metadata, const Attribute
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || !is_utf8(key)) refuse("the name of an attribute must be UTF-8 text that is not empty");
     const bool is_new = metadata.find(key) == nullptr;
-    metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(make_json_text(value)));
+    metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(format_python_json(value)));
     return is_new;
   };
   return apply_changes(

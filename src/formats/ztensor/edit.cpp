@@ -21,6 +21,7 @@
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
+#include "syntax/json_writer.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -99,7 +100,7 @@ Value convert_value(const std::string& key, const Value& given, const OldAttribu
   const auto* text = given.get_if<std::string>();
   if (text == nullptr) {
     const bool stays_list = is_list && given.get_if<Value::Array>() != nullptr;
-    return old.texts_only && !stays_list ? Value(make_json_text(given)) : given;
+    return old.texts_only && !stays_list ? Value(format_python_json(given)) : given;
   }
   if (!is_list) return given;
   if (auto list = parse_json_list(*text)) return *std::move(list);

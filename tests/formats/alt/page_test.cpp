@@ -80,7 +80,7 @@ TEST(AltPage, Hints) {
     model.add(std::move(tensor));
   }
   std::vector<std::string> sorted;
-  for (const Tensor* tensor : alt::sort_canonically(model)) sorted.emplace_back(tensor->name);
+  for (const Tensor* tensor : alt::list_in_canonical_order(model)) sorted.emplace_back(tensor->name);
   EXPECT_EQ(sorted, order);
 }
 
