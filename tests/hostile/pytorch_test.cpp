@@ -650,6 +650,18 @@ TEST(HostilePytorch, AtMostAHundredFaultsAreListed) {
   EXPECT_EQ(report.tensors, 1U);
 }
 
+// CPython 3.11 pickles b"" and b"x\xff" so in protocol 2.
+TEST(HostilePytorch, BytesOfProtocol2AreRead) {
+  const std::string empty = global("__builtin__", "bytes") + ")R";
+  const std::string two = call(global("_codecs", "encode"), text("x\u00ff") + text("latin1"));
+  const Model model =
+      open(support::source(file_of(objects(text("a") + empty + text("b") + two)).bytes(), "hostile.pt"));
+  EXPECT_TRUE(model.warnings.empty());
+  ASSERT_NE(model.attributes.get_if<Value::Bytes>("a"), nullptr);
+  EXPECT_TRUE(model.attributes.get_if<Value::Bytes>("a")->empty());
+  EXPECT_EQ(*model.attributes.get_if<Value::Bytes>("b"), (Value::Bytes{std::byte{'x'}, std::byte{0xff}}));
+}
+
 // Python's texts may have half of a surrogate pair.
 TEST(HostilePytorch, SurrogatesAreBytes) {
   const std::string half = "a\xed\xa0\x80";

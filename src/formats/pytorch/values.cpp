@@ -303,11 +303,14 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
   return Value(std::move(path));
 }
 
-// Reads bytes, stored as such or as _codecs.encode(text, "latin1").
+// Reads bytes. Protocol 2 stores them as _codecs.encode(text, "latin1"), and empty bytes as bytes().
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
-  if (find_function_name(id) != "_codecs.encode") return std::nullopt;
+  const std::string name = find_function_name(id);
+  const bool is_class = name == "builtins.bytes" || name == "__builtin__.bytes";
+  if (name != "_codecs.encode" && !is_class) return std::nullopt;
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
+  if (is_class) return arguments.empty() ? std::optional<std::string>("") : std::nullopt;
   if (arguments.size() != 2 || pickle_.kind(arguments[0]) != Kind::text || pickle_.kind(arguments[1]) != Kind::text)
     return std::nullopt;
   const std::string_view encoding = pickle_.text(arguments[1]);
