@@ -53,7 +53,7 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
 // Adds --threads, --context, --exact, --cache.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
-// Adds --draft.
+// Adds --draft, and returns it, so that callers can exclude other options.
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
 // Returns the draft that the option's value names: "lookup", or a model, which this function opens. Returns
 // std::nullopt if the text is empty.

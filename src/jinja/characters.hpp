@@ -17,7 +17,7 @@ bool is_upper(char32_t code);
 bool is_title(char32_t code);
 bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
-// Each function returns true for a character at the beginning of an identifier, or inside it.
+// As str.isidentifier() does, these functions accept the first character of an identifier, and each later one.
 bool begins_identifier(char32_t code);
 bool continues_identifier(char32_t code);
 
