@@ -43,7 +43,7 @@ enum class Layout : std::uint8_t {
   sparse_coo,       // values, coords
   quantized_group,  // packed_weight, scales, zeros
   affine,           // data, with one Affine for the whole tensor (ALT's qint8 and qint4)
-  other,            // named by TensorLayout::name(): ggml's blocks, MX, and unknown layouts
+  other,            // all others, named by TensorLayout::name(): ggml's blocks, MX, "poise.codebook/1", unknown ones
 };
 
 // Returns "dense", "sparse_csr", ...

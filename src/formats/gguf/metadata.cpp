@@ -45,7 +45,7 @@ Metadata::Metadata(HeaderReader& header) {
       alignment_ = *alignment;
     } else if (is_split_key(key)) {
       const auto number = value.read_unsigned();
-      if (!number) header.fail("", "expected a number of 0 or more", value.position());
+      if (!number) header.fail("", "expected an integer of 0 or more", value.position());
       (key == kSplitNumberKey ? split_.number : key == kSplitCountKey ? split_.count : split_.tensors) = *number;
     } else if (!tokens_.read(key, value, header)) {
       const Value& added = entries_.add(std::string(key), value.read_tree());
