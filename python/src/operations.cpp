@@ -54,9 +54,9 @@ void add_kept_types(const Given& given, ConvertOptions& to) {
 void add_lora(const Given& given, ConvertOptions& to) {
   if (!given.is_dict()) return to.lora.push_back({given.read_path(), 1});
   for (const auto& [path, scale] : given.read_dict("a path or a dict of paths to scales")) {
-    const Given adapter_scale("lora", py::reinterpret_borrow<py::object>(scale));
-    to.lora.push_back({parse_path(py::reinterpret_borrow<py::object>(path)),
-                       adapter_scale.read<double>("a dict of paths to scales")});
+    const std::string name = fmt::format("lora: the scale of {}", make_short_repr(path));
+    const Given adapter_scale(name, py::reinterpret_borrow<py::object>(scale));
+    to.lora.push_back({parse_path(py::reinterpret_borrow<py::object>(path)), adapter_scale.read<double>("a number")});
   }
 }
 

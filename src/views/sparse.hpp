@@ -34,8 +34,8 @@ SparseRules get_sparse_rules(const Tensor& tensor);
 std::uint64_t count_stored_elements(const Tensor& tensor);
 
 // Checks structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts
-// throws. Memory: the index parts, unless they are mapped; 8 bytes an element more for unordered coordinates. Requires:
-// Layout::sparse_csr or sparse_coo.
+// throws. Memory: the index parts, unless they are mapped. Unordered coordinates take 8 bytes an element more. A
+// row of CSR whose columns do not ascend takes a copy of them. Requires: Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
 // Describes a wrong index.

@@ -92,9 +92,9 @@ struct PlacedBox {
   std::byte* to;
 };
 
-// Copies the elements, of `item` bytes each, in one pass over the blob up to its last element. The blob need only be
-// readable from front to back. Takes constant memory. Throws what reading the blob throws. Requires: the elements are
-// in the blob.
+// Copies the elements, of `item` bytes each. Reads the blob once, from its front to the last of these elements, so that
+// it need only be readable from front to back. Takes constant memory. Throws what reading the blob throws. Requires:
+// the elements are in the blob.
 void gather_from_stream(const Blob& blob, std::span<const PlacedBox> boxes, std::size_t item);
 
 }  // namespace poise

@@ -456,6 +456,8 @@ def test_adapters_are_merged(examples, nano, tmp_path):
         poise.convert(source, tmp_path / "no.zt", lora=tmp_path / "nothing")
     with pytest.raises(poise.InvalidFileError, match="not an adapter"):
         poise.convert(source, tmp_path / "no.zt", lora=source)
+    with pytest.raises(TypeError, match=r"lora: the scale of .*one.* is 'much', expected a number"):
+        poise.convert(source, tmp_path / "no.zt", lora={tmp_path / "one": "much"})
     for wrong in (3, {tmp_path / "one": "much"}, [tmp_path / "one"], {3: 1.0}):
         with pytest.raises(TypeError):
             poise.convert(source, tmp_path / "no.zt", lora=wrong)

@@ -68,7 +68,8 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
     token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::make_well_formed(token.content))
                                                            : token.content;
     if (token.text.size() > kLongest)
-      throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}: more than {} bytes after the normalizer", item.where(), kLongest));
     tokens.push_back(std::move(token));
   }
   return tokens;
