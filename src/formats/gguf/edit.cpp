@@ -319,10 +319,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   std::vector<std::string> added = apply_to_entries(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
-  out.append_text(kMagic);
-  out.append_u32(header.version);
-  out.append_u64(header.tensors);
-  out.append_u64(header.entries.size());
+  append_file_start(out, header.version, header.tensors, header.entries.size());
   for (const Entry& entry : header.entries) {
     if (entry.replaced.empty()) {
       copy_bytes(source, entry.begin, entry.end, out);

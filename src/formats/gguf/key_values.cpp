@@ -161,6 +161,13 @@ std::optional<EntryType> parse_entry_type(std::string_view name) {
   return array ? EntryType{ValueType::array, type} : EntryType{type};
 }
 
+void append_file_start(ByteWriter& out, std::uint32_t version, std::uint64_t tensors, std::uint64_t keys) {
+  out.append_text(kMagic);
+  out.append_u32(version);
+  out.append_u64(tensors);
+  out.append_u64(keys);
+}
+
 void KeyValues::append_text(ByteWriter& out, std::string_view text) {
   out.append_u64(text.size());
   out.append_text(text);

@@ -46,6 +46,9 @@ class Entries {
   std::vector<Attributes::Entry> list_;
 };
 
+// Appends the beginning of a file: magic, version, and the numbers of tensors and keys.
+void append_file_start(ByteWriter& out, std::uint32_t version, std::uint64_t tensors, std::uint64_t keys);
+
 // Holds the type of a value, and of its items if it is an array.
 struct EntryType {
   ValueType type = ValueType::text;

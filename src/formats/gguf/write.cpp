@@ -443,10 +443,8 @@ class GgufFile {
       own.add_i32(kSplitTensorsKey, static_cast<std::int32_t>(tensors_.size()));
     }
     const bool is_first = index == 0;
-    part.header.append_text(kMagic);
-    part.header.append_u32(kLastVersion);
-    part.header.append_u64(part.last - part.first);
-    part.header.append_u64(own.count() + (is_first ? metadata_.entries.count() : 0));
+    append_file_start(part.header, kLastVersion, part.last - part.first,
+                      own.count() + (is_first ? metadata_.entries.count() : 0));
     if (is_first) part.header.append(metadata_.entries.bytes());
     part.header.append(own.bytes());
     std::uint64_t offset = 0;

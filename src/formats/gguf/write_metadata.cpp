@@ -273,10 +273,7 @@ void require_readable(const Model& model, std::string_view architecture, const K
   });
   if (!may_fail) return;
   ByteWriter file;
-  file.append_text(kMagic);
-  file.append_u32(kLastVersion);
-  file.append_u64(0);  // tensors
-  file.append_u64(entries.count());
+  append_file_start(file, kLastVersion, 0, entries.count());
   file.append(entries.bytes());
   try {
     read({{}, Source::from_memory({file.bytes().begin(), file.bytes().end()}, ""), false}, {});
