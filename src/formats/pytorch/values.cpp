@@ -25,9 +25,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
                                                        "collections.Counter", "builtins.dict"};
 // These classes take one argument, a list or a tuple.
-constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "builtins.set",   "builtins.frozenset",
-                                                    "builtins.list",        "builtins.tuple", "__builtin__.set",
-                                                    "__builtin__.frozenset"};
+constexpr std::array<std::string_view, 5> kLists = {"torch.Size", "builtins.set", "builtins.frozenset", "builtins.list",
+                                                    "builtins.tuple"};
 
 // Objects of these classes have only fields, stored as a dict.
 constexpr std::array<std::string_view, 2> kNamespaces = {"argparse.Namespace", "types.SimpleNamespace"};
@@ -265,7 +264,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
   const pickle::Call& call = pickle_.call(id);
   const std::span<const Id> arguments = pickle_.items(call.arguments);
   if (const auto pairs = find_pairs(id)) return convert_mapping(*pairs, depth, why);
-  if (is_one_of(kLists, name)) {
+  if (is_one_of(kLists, canonicalize_name(name))) {
     if (arguments.empty()) return convert_list(call.items, depth, why);
     const bool is_list = pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple;
     const bool is_made =
@@ -306,8 +305,8 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
 // Reads bytes. Protocol 2 stores them as _codecs.encode(text, "latin1"), and empty bytes as bytes().
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
-  const std::string name = find_function_name(id);
-  const bool is_class = name == "builtins.bytes" || name == "__builtin__.bytes";
+  const std::string name = canonicalize_name(find_function_name(id));
+  const bool is_class = name == "builtins.bytes";
   if (name != "_codecs.encode" && !is_class) return std::nullopt;
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (is_class) return arguments.empty() ? std::optional<std::string>("") : std::nullopt;
