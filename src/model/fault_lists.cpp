@@ -37,9 +37,9 @@ void add_fault(std::vector<Finding>& faults, Finding fault) {
 
 std::string format_faults(const std::vector<Finding>& faults) { return format_faults(format_messages(faults)); }
 
-std::string format_faults(const std::vector<std::string>& faults) {
+std::string format_faults(const std::vector<std::string>& faults, std::size_t most) {
   if (faults.size() == 1) return faults.front();
-  const std::string_view more = faults.size() == kMostListedFaults ? " or more" : "";
+  const std::string_view more = faults.size() == most ? " or more" : "";
   return fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  "));
 }
 

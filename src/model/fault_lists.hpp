@@ -23,9 +23,9 @@ std::vector<std::string> format_messages(const std::vector<Finding>& findings);
 void add_fault(std::vector<std::string>& faults, std::string fault);
 void add_fault(std::vector<Finding>& faults, Finding fault);
 
-// Returns the message that lists every fault, one a line. Requires: there is a fault; the message of a fault with a
-// tensor begins with "tensor" and its name, as those of find_inconsistencies() do.
-std::string format_faults(const std::vector<std::string>& faults);
+// Returns the message that lists every fault, one a line. A list of `most` faults may lack others. Requires: there is a
+// fault; the message of a fault with a tensor begins with "tensor" and its name, as those of find_inconsistencies() do.
+std::string format_faults(const std::vector<std::string>& faults, std::size_t most = kMostListedFaults);
 std::string format_faults(const std::vector<Finding>& faults);
 
 // Throws invalid_file with the message of format_faults() if there are faults.

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
+#include "model/fault_lists.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "views/dense.hpp"
@@ -236,10 +237,7 @@ class Folding {
   void throw_faults() const {
     if (faults_.empty()) return;
     require_known_variants(schemes_, config_);  // first, since the parts of an unknown variant may look faulty
-    if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
-                            fmt::join(faults_, "\n  ")));
+    throw Error(ErrorKind::invalid_file, format_faults(faults_, kMostFaults));
   }
 
   const Model& model_;
