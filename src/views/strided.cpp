@@ -144,8 +144,8 @@ class Bands {
 
 // Holds consecutive elements (a slab) of a blob that can only be read from front to back. A slab is as large as the
 // stored bytes justify. It is larger if the blob would otherwise be read many times and there is memory left. Making a
-// slab takes a pass over the blob. Only one slab is in memory. It is dropped when as many
-// bytes have been read as it has, or when another slab is needed.
+// slab takes a pass over the blob. Only one slab is in memory. It is dropped when as many bytes have been read as it
+// has, or when another slab is needed.
 class Slabs {
  public:
   struct Slab {

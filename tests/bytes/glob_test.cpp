@@ -83,8 +83,8 @@ TEST(Glob, ManyBracketsWithoutEndTakeNoTime) {
   EXPECT_TRUE(matches_glob(classes, name));
   EXPECT_FALSE(matches_glob("*" + classes + "x", name));
   std::string open_classes = "*[";
-  for (int i = 0; i < 3000; ++i) open_classes += "[:";
-  EXPECT_FALSE(matches_glob(open_classes + "a]x", std::string(3000, ':')));
+  for (int i = 0; i < 10'000; ++i) open_classes += "[:";
+  EXPECT_FALSE(matches_glob(open_classes + "a]x", std::string(10'000, ':')));
   EXPECT_TRUE(matches_glob("[[:digit:]", "[g"));
   EXPECT_TRUE(matches_glob("[!]", "[!]"));
   EXPECT_TRUE(matches_glob("[a-]", "-"));

@@ -111,7 +111,7 @@ class GeneralWriter {
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
     // A reader keeps the keys above as attributes, except the first base model's address. A writer writes attributes
-    // before the card's fields, so this order keeps the file nearly the same when it is read and written again.
+    // before the card's fields. In this order only that address moves when the file is read and written again.
     write_text("author", card_.author);
     write_license();
     write_text("uuid", card_.uuid);
